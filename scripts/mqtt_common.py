@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The old helpers by their old names. What they do is in `mam.compat`; where the audit log is, `LOGS_DIR` says."""
+"""The old helpers by their old names, from `mam.compat`. `LOGS_DIR` is the directory of the audit log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOGS_DIR = compat.default_logs_dir()
-"""Read at every call, so that a script may set it."""
+"""Read at every call, so that a script can set it."""
 
 update_job_status = compat.update_status
 broker_config_from_env = compat.broker_config_from_env

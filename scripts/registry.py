@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The old registry script: a library for those who import it, and the command `mam` for those who run it."""
+"""The old registry script: imported, it is a library; run, it is the command `mam`."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from tests.cli.command import Mam
 from tests.disks import own_disk, small_disk
 from tests.needs import pytest_terminal_summary
 from tests.postgres.databases import database, server
+from tests.waiting import Gate
 
 __all__ = ["database", "mam", "own_disk", "pytest_terminal_summary", "server", "small_disk"]
 
@@ -30,6 +31,13 @@ def mam(tmp_path: Path) -> Mam:
     here.mkdir()
     home.mkdir()
     return Mam(here, home)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    gate = Gate(tmp_path)
+    yield gate
+    gate.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mam import errors
 from mam.__main__ import BROKEN_PIPE, FIRST_VERBS, INTERRUPTED, MORE_VERBS, load
+from mam.agent_table import AGENTS
 from mam.agents import errors as agent_errors
 from mam.cli.args.parser import Parser
 from mam.cli.verbs.wait import ENDED_IN_ERROR, WAS_CANCELLED
@@ -294,6 +295,7 @@ def _environment() -> str:
 def environment_names() -> set[str]:
     """Every variable that the code reads, directly or through the tables of settings."""
     names = {setting.variable for _, settings in _all_settings() for setting in settings if setting.variable}
+    names.update(kind.config_variable for kind in AGENTS.values() if kind.config_variable)
     for text in _sources():
         names.update(re.findall(r"(?:\benviron(?:\.get\(|\[)|\bgetenv\()\"(\w+)\"", text))
     return names

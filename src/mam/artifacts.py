@@ -1,6 +1,6 @@
-"""Done is checked: the files a job promised are there, inside its directory, are files, and have something in them.
+"""Checks the expected artifacts of a job: regular files with content, inside its directory.
 
-A file with a second name (a hard link) is a file: build tools make them, and what is in it is in the workspace.
+Hard links are accepted: build tools make them, and their content is in the workspace.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ DIGEST_LIMIT = 1 << 28
 
 
 class BadArtifact(Exception):
-    """What is wrong with an artifact, to be read behind its name."""
+    """What is wrong with an artifact, as the predicate of a sentence about it."""
 
 
 def check_artifacts(job: Job) -> None:
-    """Raises ArtifactMissing for the first artifact that is not a regular file reached without a link."""
+    """Raises ArtifactMissing for the first artifact that is not a regular file, or that a symbolic link leads to."""
     for artifact in job.expected_artifacts:
         # Only an old record can hold an absolute path; registration refuses it.
         root = "/" if artifact.startswith("/") else job.workdir or os.getcwd()
@@ -40,17 +40,17 @@ def check_artifacts(job: Job) -> None:
 
 
 def artifact_size(directory: str, artifact: str) -> int:
-    """BadArtifact says why it will not do."""
+    """The size of an artifact in bytes; BadArtifact if it is not accepted."""
     return _with_parent(directory, artifact, _stat_size)
 
 
 def artifact_digest(directory: str, artifact: str) -> tuple[int, str | None]:
-    """Its size and its SHA-256, both of the same file; no SHA-256 for one that would take seconds to read."""
+    """Its size and SHA-256, of the same open file; no SHA-256 above DIGEST_LIMIT, since reading would take seconds."""
     return _with_parent(directory, artifact, _read_digest)
 
 
 def _with_parent(directory: str, artifact: str, look: Callable[[int, str], Found]) -> Found:
-    """Walks down from the directory one name at a time, so that no link can lead the look elsewhere."""
+    """Opens one directory after the other, so that no symbolic link is followed, and calls `look` in the last one."""
     names = [name for name in artifact.split("/") if name not in ("", ".")]
     if ".." in names or not names or artifact.startswith("/"):
         raise BadArtifact("is not a path inside the job's directory")
@@ -102,13 +102,13 @@ def _read_digest(parent: int, name: str) -> tuple[int, str | None]:
     import hashlib
 
     _stat_size(parent, name)
-    # The name may have become something else since: what was opened is looked at again, and a pipe is not waited for.
+    # The file may have been replaced since, so check the open descriptor again; O_NONBLOCK does not wait for a pipe.
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     try:
         size, digest = _checked_size(os.fstat(descriptor)), hashlib.sha256()
         if size > DIGEST_LIMIT:
             return size, None
-        for offset in range(0, size, _CHUNK):  # and no further, however it grows
+        for offset in range(0, size, _CHUNK):  # not further, even if the file grows
             digest.update(os.pread(descriptor, min(_CHUNK, size - offset), offset))
         return size, digest.hexdigest()
     finally:

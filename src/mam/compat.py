@@ -1,6 +1,6 @@
-"""The old library by its old names: what scripts wrote `import registry` for, over the registry of today.
+"""The functions of the old library (`import registry`) by their old names, over today's registry.
 
-`scripts/registry.py` and `scripts/mqtt_common.py` are doors to this module. Errors are those of `mam.errors`.
+`scripts/registry.py` and `scripts/mqtt_common.py` export this module. Errors are those of `mam.errors`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def register_job(
     *,
     registry_dir: Directory = None,
 ) -> str:
-    """A new pending job; its id. Makes the registry if there is none."""
+    """Registers a pending job and returns its id. Creates the store if there is none."""
 
     def register(registry: Registry) -> str:
         registration = registry.register(
@@ -63,25 +63,25 @@ def register_job(
 
 
 def pick_pending(agent_session: str, registry_dir: Directory = None) -> str | None:
-    """Claim the next pending job of a label: its id, or None."""
+    """Claims the next pending job of a label and returns its id, or None."""
     owner = f"{os.uname().nodename}:{os.getpid()}"
     job = _with_registry(registry_dir, lambda registry: registry.pick(agent_session, owner=owner))
     return None if job is None else job.job_id
 
 
 def update_status(job_id: str, status: str, registry_dir: Directory = None) -> Record:
-    """The job in another status, as `status --set` does it; the record after that."""
+    """Sets the status as `status --set` does, and returns the record."""
     to = parse_status(status)
     return _with_registry(registry_dir, lambda registry: registry.set_status(job_id, to).to_json())
 
 
 def next_seq(job_id: str, registry_dir: Directory = None) -> int:
-    """The next sequence number, handed out once."""
+    """Reserves the next sequence number."""
     return _with_registry(registry_dir, lambda registry: registry.next_seq(job_id))
 
 
 def get_job(job_id: str, registry_dir: Directory = None) -> Record:
-    """The record of one job, by its id or a unique beginning of it."""
+    """The record of one job, by its id or a unique prefix."""
     return _with_registry(registry_dir, lambda registry: registry.get(job_id).to_json())
 
 
@@ -94,7 +94,7 @@ def list_jobs(registry_dir: Directory = None) -> list[Record]:
 
 
 def registry_lock(registry_dir: Directory = None) -> _lock_directory:
-    """`with registry_lock(directory):` nobody else changes the registry; this thread may, by the functions above."""
+    """`with registry_lock(directory):` excludes other writers; this thread can still call the functions above."""
     found = locate(None, _text(registry_dir), load_config())
     if found.kind != FILES:
         raise BadInput(
@@ -116,22 +116,21 @@ def _text(directory: Directory) -> str | None:
     return None if directory is None else os.fspath(directory)
 
 
-# -- the news --------------------------------------------------------------------------------------------------------
+# -- events --------------------------------------------------------------------------------------------------------
 
 
 def broker_config_from_env() -> Record:
-    """How the broker is reached, by the environment and then `[broker]` in the user's settings; a host of None means
-    that there is none. The one value to keep to oneself is `password`."""
+    """The address of the broker, from the environment, then from `[broker]` in the settings; `host` is None without a
+    broker. The value `password` is a secret."""
     from mam.bus.settings import Broker, configured_broker
 
     found = configured_broker(load_config().broker)
-    names = [name for name in Broker.all_fields if name not in ("insecure", "everybody")]
+    names = [name for name in Broker.all_fields if name not in ("insecure", "for_all_jobs")]
     return {name: None if found is None else getattr(found, name) for name in names}
 
 
 def verify_hmac(message: bytes | str | Record, token: str) -> bool:
-    """Whether a message is signed with the job's token. Bytes as they came are certain; an object is taken as mam would
-    send it."""
+    """Whether a message is signed with the job's token. An object is first encoded as mam sends it."""
     from mam.events.wire import InvalidMessage, parse_wire
     from mam.util.encoding import to_bytes
 
@@ -148,7 +147,7 @@ def verify_hmac(message: bytes | str | Record, token: str) -> bool:
 
 
 def default_logs_dir() -> Path:
-    """Where the old helpers look: DELEGATE_JOB_LOGS_DIR, else under the working directory."""
+    """The logs directory of the old helpers: DELEGATE_JOB_LOGS_DIR, else below the working directory."""
     named = os.environ.get("DELEGATE_JOB_LOGS_DIR")
     return Path(named).absolute() if named else Path.cwd() / ".mam" / "delegate_job_logs"
 
@@ -162,9 +161,9 @@ def init_job_log(logs_dir: Directory, job_id: str, meta: Mapping[str, Any]) -> N
 
 
 def append_event(logs_dir: Directory, job_id: str, event: str | Mapping[str, Any], **facts: Any) -> None:
-    """One line, dated unless it is; `event` is the whole line or the line's name."""
-    told = {"event": event} if isinstance(event, str) else dict(event)
-    AuditLog(_logs(logs_dir)).append_local(job_id, {"timestamp": _now(), "job_id": job_id, **told, **facts})
+    """Appends one line, with a timestamp if it has none; `event` is the whole line or its name."""
+    line = {"event": event} if isinstance(event, str) else dict(event)
+    AuditLog(_logs(logs_dir)).append_local(job_id, {"timestamp": _now(), "job_id": job_id, **line, **facts})
 
 
 def update_logged_status(logs_dir: Directory, job_id: str, status: str) -> None:

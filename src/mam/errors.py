@@ -1,6 +1,6 @@
-"""Everything that can go wrong, with the sentence the user reads and the exit code the script sees.
+"""All errors, each with its message and its exit code.
 
-The docstring of a class is its message; names in braces are filled from the facts given when it is raised.
+The docstring of a class is its message; names in braces are filled from the arguments of the constructor.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ClaimLost(MamError):
 
 
 class GenerationLost(MamError):
-    """Agent {agent} belongs to generation {owner} now; generation {generation} has to stand down."""
+    """Agent {agent} belongs to generation {owner} now; generation {generation} has been replaced and must stop."""
 
     exit_code = 4
 
@@ -90,7 +90,7 @@ class TimedOut(MamError):
 
 
 class BadRecord(MamError):
-    """{file}: {problem}; it was left as it is."""
+    """{file}: {problem}; the file was not changed."""
 
 
 class StoreUnavailable(MamError):
@@ -106,8 +106,7 @@ class StoreMissing(MamError):
 
 
 class StoreUntrusted(MamError):
-    """{store} {problem}. mam runs, sends and changes nothing of it until you have looked at it and approved it once:
-    `mam trust {store}`."""
+    """{store} {problem}. mam does not use it until you have inspected and approved it: `mam trust {store}`."""
 
 
 class BadConfig(MamError):
@@ -125,7 +124,7 @@ class WorkDirMissing(MamError):
 
 
 class WorkDirUnusable(MamError):
-    """Job {job} has nowhere to run: {why}."""
+    """Job {job} has no directory to run in: {why}."""
 
 
 class MachineUnfit(MamError):
@@ -144,7 +143,7 @@ class InboxTaken(MamError):
 
 
 class InboxUnfinished(MamError):
-    """Not everything could be finished; what is left is taken up by the next `mam inbox`."""
+    """Some files could not be processed; the next `mam inbox` continues with them."""
 
 
 class WorkspaceKept(MamError):
@@ -160,7 +159,7 @@ class AgentNotFound(MamError):
 
 
 class ProgramNotFound(MamError):
-    """There is no program {program} here; nothing was registered."""
+    """The program {program} was not found; nothing was registered."""
 
 
 class ProgramUnfit(MamError):
@@ -174,7 +173,7 @@ class BrokerUnavailable(MamError):
 
 
 class InsecureBroker(MamError):
-    """The broker {broker} is not on this host and has no TLS: everybody on the way could read and forge the news. Set
-    MQTT_TLS=1, or add --insecure-broker if that is meant."""
+    """The broker {broker} is on another host and has no TLS: others on the network could read and forge events. Set
+    MQTT_TLS=1, or add --insecure-broker to accept that."""
 
     exit_code = 2

@@ -1,8 +1,8 @@
-"""The registry: every verb of the product is a method here, whichever store holds the jobs.
+"""The registry: the service with one method for each verb, over any store.
 
-Doors parse and print; the lifecycle decides; the store makes it so. After each write the audit log is brought up to
-date, best effort: what it shadows never fails because of it. What only some verbs need is imported by them, since every
-verb is a fresh process.
+Commands and doors parse and print, acts decide, and the store writes. After each write the registry copies the new
+entries into the audit log; a failure of the log never fails the write. Every verb is a new process, so a method imports
+what only it needs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mam.util.clock import Moment
 
     class AuditSink(Protocol):
-        """What the registry tells of its writes; the audit log is one."""
+        """Receives the writes of the registry; the audit log is one."""
 
         def follow(self, store: Store) -> None: ...
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 CANDIDATES_SHOWN = 10
 TOKEN_BYTES = 32
 LONGEST_SLEEP_SECONDS = 30.0
-"""Longest sleep of anyone who waits. News wakes sleepers earlier; this only bounds what a lost wake-up can cost."""
+"""The longest sleep of a waiting process. New entries wake it earlier; this limits the cost of a lost wake-up."""
 
 
 class Registry:
@@ -53,10 +53,10 @@ class Registry:
         self._audit = audit
         self._require_attempt = require_attempt
 
-    # -- reading -------------------------------------------------------------------------------------------------
+    # -- reading --------------------------------------------------------------------------------------------------
 
     def resolve(self, text: str) -> str:
-        """The one job id that begins with `text`. An id that is exactly that wins over longer ones."""
+        """The one job id that begins with `text`. An exact match wins over longer ids."""
         if not input_rules.is_job_id(text):
             raise UnknownJob(job=repr(text[:80]), store=self.store.address)
         found = self.store.ids_with_prefix(text, CANDIDATES_SHOWN + 1)
@@ -64,8 +64,7 @@ class Registry:
         return only_match(text, found, self.store.address)
 
     def get(self, job: str) -> Job:
-        """The job, from the archive if it has been moved there. Scripts give whole ids, so the look-up of a prefix is
-        only paid for by those who type one."""
+        """The job, also from the archive. Scripts give whole ids, so prefixes are resolved only when no id matches."""
         if input_rules.is_job_id(job):
             try:
                 return self.get_exact(job)
@@ -74,13 +73,13 @@ class Registry:
         return self.get_exact(self.resolve(job))
 
     def events(self, job: str) -> list[AuditRecord]:
-        """What was told about a job, wherever it is."""
+        """The events of a job, also from the archive."""
         found = self.get(job)
         kept = self.store.archived(found.job_id) if found.status.ended else None
         return self.store.events(found.job_id) if kept is None else kept.events
 
     def get_exact(self, job_id: str) -> Job:
-        """The job of exactly this id, wherever it is."""
+        """The job with exactly this id, also from the archive."""
         try:
             return self.store.get(job_id)
         except UnknownJob:
@@ -93,7 +92,7 @@ class Registry:
         return self.store.select(query)
 
     def select_archived(self, query: Query) -> Iterator[Job]:
-        """The same among those that were moved into the archive."""
+        """As `select`, among archived jobs."""
         from mam.stores.common import matches
 
         found = (kept.job for kept in self.store.archive_contents(newest_first=True))
@@ -115,7 +114,7 @@ class Registry:
         return found, explain(found, now, around)
 
     def state(self, job: Job) -> State:
-        """What its agent is doing, who says so, and since when."""
+        """What its agent is doing, according to which source, and since when."""
         from mam.jobs.activity import job_state
 
         return job_state(job, self._last_event(job), self.store.clock.now())
@@ -125,7 +124,7 @@ class Registry:
             return None
         return next((line for line in reversed(self.store.events(job.job_id)) if "event" in line), None)
 
-    # -- handing out ---------------------------------------------------------------------------------------------
+    # -- registering and claiming ---------------------------------------------------------------------------------
 
     def register(
         self, *, prompt: str, agent: str, job_id: str | None = None, sign: bool = False, **choices: Any
@@ -151,13 +150,13 @@ class Registry:
         return registration
 
     def _keep_token(self, job_id: str) -> None:
-        """Before the job is there: one that shall be signed never speaks without a token."""
+        """The token is stored before the job, so that every event of a signed job can be signed."""
         from secrets import token_urlsafe
 
         self.store.keep_secrets(job_id, {"auth_token": token_urlsafe(TOKEN_BYTES)})
 
     def retry(self, job: str) -> Registration:
-        """A new job that does an ended one's work again. Asked twice, it answers with the same one."""
+        """Registers a new job with the work of an ended one. A repeated call returns the same new job."""
         from mam.jobs.draft import draft_retry
 
         old = self.get(job)
@@ -185,8 +184,8 @@ class Registry:
         wait: float = 0,
         session: tuple[str, str] | None = None,
     ) -> Job | None:
-        """Claim the next job of a label, or None. With `wait`, sleep for one to come; nothing polls meanwhile. A
-        `session` is an agent's id and its generation, which is refused once it was replaced."""
+        """Claims the next job of a label, or returns None. With `wait` it sleeps until a job comes, without polling. A
+        `session` is the id of an agent and its generation, which is refused once it has been replaced."""
         input_rules.check_seconds("time to wait", wait)
         request = _check_request(label, owner, lease_seconds, session)
         if not wait:
@@ -200,8 +199,8 @@ class Registry:
             self.wait_for_change(offset, left)
 
     def claim(self, request: ClaimRequest) -> Job | None:
-        """What a request gets. A claim settles a bounded number of due jobs; while that leaves some, and brought
-        nothing, it is asked again, so that none is missed that may be claimed."""
+        """Claims a job for a request. One claim settles a bounded number of due jobs, so it is repeated while jobs are
+        due and none was claimed."""
         if request.claim_id is not None:
             input_rules.check_claim_id(request.claim_id)
         while True:
@@ -211,25 +210,24 @@ class Registry:
                 return job
 
     def announce(self, agent_id: str, generation_id: str) -> list[Job]:
-        """This generation of a session counts from now on; the jobs that an older one held may be claimed again."""
+        """Makes this generation of a session the current one; the jobs of an older one return to pending."""
         moved = self.store.announce(*_check_session(agent_id, generation_id))
         self._sync_audit()
         return moved
 
     def pause(self, pause: Pause) -> None:
-        """Nobody claims what it concerns, until it is lifted or its time is over."""
+        """Stops claims for the jobs that the pause covers, until it is lifted or ends."""
         self.store.pause(pause)
 
     def resume(self, agent: str | None, label: str | None) -> bool:
         return self.store.resume(agent, label)
 
-    # -- what a holder says --------------------------------------------------------------------------------------
+    # -- writing as the holder of a claim -------------------------------------------------------------------------
 
     def heartbeat(
         self, job: str, *, attempt: int | None = None, claim_id: str | None = None, lease_seconds: float | None = None
     ) -> Job:
-        """`attempt` and `claim_id` are the fence, here and below: an attempt alone is compared by its number, both are
-        compared both, and a write without an attempt is unfenced."""
+        """`attempt` and `claim_id` are the fence, here and below. A write without an attempt is unfenced."""
         fence = _fence(attempt, claim_id)
         if lease_seconds is not None:
             input_rules.check_seconds("lease", lease_seconds)
@@ -239,7 +237,7 @@ class Registry:
     def complete(
         self, job: str, *, attempt: int | None = None, claim_id: str | None = None, result: str | None = None
     ) -> Job:
-        """The work is done, if the artifacts that were expected are there."""
+        """Completes the job if its expected artifacts are present."""
         fence = _fence(attempt, claim_id)
         if result is not None:
             input_rules.check_text("result", result, input_rules.TEXT_LIMIT)
@@ -299,14 +297,14 @@ class Registry:
         attempt: int | None = None,
         claim_id: str | None = None,
     ) -> Job:
-        """One event, stored; `started`, `completed` and `error` move the job."""
+        """Stores one event; `started`, `completed` and `error` change the status."""
         act = partial(
             acts.publish, event=event, detail=detail, data=data or {}, **_fence(attempt, claim_id),
             new_claim=new_claim_id(), artifacts_unchecked=True,
         )  # fmt: skip
         return self._change(job, "publish", act, unfenced=attempt is None)
 
-    # -- what anyone may say -------------------------------------------------------------------------------------
+    # -- writing without a claim ----------------------------------------------------------------------------------
 
     def cancel(
         self, job: str, *, attempt: int | None = None, claim_id: str | None = None, reason: str | None = None
@@ -328,16 +326,22 @@ class Registry:
         self._sync_audit()
         return settled
 
+    def sweep_if_due(self) -> None:
+        """For readers: a sweep takes the store's lock, so it runs only if a lease, a wait or a pause has ended."""
+        due_seconds = self.store.due_in()
+        if due_seconds is not None and due_seconds <= 0:
+            self.sweep()
+
     def archive(self, job_ids: Sequence[str]) -> list[str]:
-        """Out of the way of the others; those that were moved. `get` still finds them."""
+        """Moves ended jobs into the archive and returns the ids that were moved. `get` still finds them."""
         moved = self.store.archive(job_ids)
         self._sync_audit()
         return moved
 
-    # -- waiting -------------------------------------------------------------------------------------------------
+    # -- waiting --------------------------------------------------------------------------------------------------
 
     def follow(self, job_ids: Sequence[str], timeout: float | None = None) -> Iterator[Job]:
-        """Each job now and whenever it changes, until all have ended; TimedOut when that takes too long."""
+        """Yields each job now and after each change, until all have ended; TimedOut after `timeout` seconds."""
         from mam.waiting import follow
 
         if timeout is not None:
@@ -345,24 +349,24 @@ class Registry:
         return follow(self, job_ids, timeout)
 
     def wait_for_change(self, offset: str, longest: float) -> None:
-        """Sleeps until there may be news behind the offset, time decides something, or `longest` is over."""
+        """Sleeps until there may be entries behind the offset, a job is due, or `longest` seconds are over."""
         due = self.store.due_in()
         self.store.wait(
             offset, min(longest, LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001)
         )
 
     def catch_up(self) -> None:
-        """Brings the audit log up to date with writes that were not made through a method of this class."""
+        """Copies into the audit log what was not written through a method of this class."""
         self._sync_audit()
 
-    # -- shared --------------------------------------------------------------------------------------------------
+    # -- shared ---------------------------------------------------------------------------------------------------
 
     def act(self, job_id: str, verb: str, act: Act) -> Job:
-        """Any pure act on one job; `verb` names it in the audit log when it is refused."""
+        """Applies a pure act to one job; `verb` names it in the audit log when it is refused."""
         return self._change(job_id, verb, act)
 
     def end(self, job: str, verb: str, ended: End) -> Job:
-        """How the holder of a claim ends its job."""
+        """Ends a job as the holder of its claim."""
 
         def do(job_id: str, looked: bool) -> Job:
             return self.store.end_job(
@@ -372,7 +376,7 @@ class Registry:
         return self._apply(job, verb, do)
 
     def _change(self, job: str, verb: str, act: Act, *, unfenced: bool = False) -> Job:
-        """One act on one job. A holder's write without an attempt is `unfenced`, which a setting refuses."""
+        """Applies an act to one job. The setting `require_attempt` refuses an `unfenced` write to a running job."""
         if unfenced and self._require_attempt:
             act = partial(_unless_running, act)
 
@@ -382,7 +386,7 @@ class Registry:
         return self._apply(job, verb, do)
 
     def _apply(self, job: str, verb: str, do: Callable[[str, bool], Job], *, looked: bool = False) -> Job:
-        """What `do` does to the job of this id or beginning; `looked` is whether its artifacts have been found."""
+        """Calls `do` with the id of the job, which may be given by a prefix, and whether its artifacts are checked."""
         try:
             changed = do(job if input_rules.is_job_id(job) else self.resolve(job), looked)
         except (acts.ArtifactCheckNeeded, ClaimLost, UnknownJob) as stopped:
@@ -391,7 +395,7 @@ class Registry:
         return changed
 
     def _handle(self, stopped: Exception, job: str, verb: str, do: Callable[[str, bool], Job]) -> Job:
-        """What becomes of an act that could not simply be done."""
+        """Handles an act that was not applied: check artifacts and repeat, resolve a prefix, or log the refusal."""
         match stopped:
             case acts.ArtifactCheckNeeded(job=found):
                 from mam.artifacts import check_artifacts
@@ -401,8 +405,8 @@ class Registry:
             case UnknownJob():
                 kept = self.store.archived(job) if input_rules.is_job_id(job) else None
                 if kept is not None:
-                    said = f"Job {job} is {kept.job.status} and archived; nothing changes it any more."
-                    raise Refused(why=said) from None
+                    why = f"Job {job} is {kept.job.status} and archived; it can no longer be changed."
+                    raise Refused(why=why) from None
                 if (job_id := self.resolve(job)) != job:
                     return self._apply(job_id, verb, do)
             case ClaimLost() if self._audit is not None:
@@ -415,7 +419,7 @@ class Registry:
 
 
 def _fence(attempt: int | None, claim_id: str | None) -> Fence:
-    """A claim id without its attempt would be compared with nothing."""
+    """A claim id without an attempt is refused, since it would not be compared."""
     if attempt is not None:
         input_rules.check_count("attempt", attempt, most=MAX_COUNT)
     if claim_id is not None:
@@ -426,7 +430,7 @@ def _fence(attempt: int | None, claim_id: str | None) -> Fence:
 
 
 def _unless_running(act: Act, found: Job, now: Moment, **given: Any) -> Change:
-    """The act, unless somebody holds the job whose attempt it does not name."""
+    """The act, unless the job is running: then a write must name the attempt."""
     if found.status is RUNNING:
         raise AttemptNeeded(job=found.job_id)
     return act(found, now, **given)
@@ -436,7 +440,7 @@ def _unless_running(act: Act, found: Job, now: Moment, **given: Any) -> Change:
 def _check_request(
     label: str, owner: str, lease_seconds: float | None, session: tuple[str, str] | None
 ) -> ClaimRequest:
-    """Whoever asks for work asks for the same again and again."""
+    """Cached: a worker repeats the same request."""
     agent_id, generation_id = (None, None) if session is None else _check_session(*session)
     return ClaimRequest(
         label=input_rules.check_name("label", label),
@@ -455,7 +459,7 @@ def _check_session(agent_id: str, generation_id: str) -> tuple[str, str]:
 
 
 def only_match(text: str, found: list[str], where: str) -> str:
-    """The one of the ids that `text` means: the same, or else the only one that begins so."""
+    """The id that equals `text`, or the only one that begins with it."""
     if text in found or len(found) == 1:
         return text if text in found else found[0]
     if not found:

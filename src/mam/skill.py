@@ -1,18 +1,23 @@
-"""The skill that teaches an agent to use mam, and the places where agents look for skills.
+"""The skill that teaches an agent to use mam, and the files where agents read skills.
 
-Claude Code reads `.claude/skills`, Codex reads `.agents/skills`, OpenCode reads both; so it is put into both.
+Claude Code reads `.claude/skills`, Codex reads `.agents/skills`, OpenCode reads both, so mam writes both.
 """
 
 from __future__ import annotations
 
 import os
 
+from mam.agent_table import CODING_AGENTS
 from mam.errors import Refused
 from mam.util.frozen import Frozen
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.agent_table import AgentKind
+
 NAME, FILE = "mam", "SKILL.md"
 NEW, SAME, DIFFERENT, FOREIGN = "new", "same", "different", "foreign"
-"""Not there yet; there, and the very same; there, with another text; there, and no plain file."""
+"""Missing; present with the same text; present with another text; present and not a regular file."""
 
 
 class SkillTarget(Frozen):
@@ -21,7 +26,7 @@ class SkillTarget(Frozen):
 
 
 def skill_text() -> str:
-    """From the installed package, else from the source tree that runs."""
+    """From the installed package, else from the source tree."""
     own = os.path.dirname(os.path.abspath(__file__))
     for base in (own, os.path.dirname(os.path.dirname(own))):
         try:
@@ -29,20 +34,22 @@ def skill_text() -> str:
                 return file.read()
         except FileNotFoundError:
             continue
-    raise Refused(why="this installation of mam came without its skill; install it again")
+    raise Refused(why="this installation of mam lacks its skill; install mam again")
 
 
 def skill_targets(*, user: bool, directory: str) -> list[SkillTarget]:
-    home = os.path.expanduser("~")
-    claude = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
-    bases = [claude, os.path.join(home, ".agents")] if user else [
-        os.path.join(directory, ".claude"), os.path.join(directory, ".agents"),
-    ]  # fmt: skip
+    readers = [kind for kind in CODING_AGENTS.values() if kind.skills]
+    bases = [_user_base(kind) if user else os.path.join(directory, kind.skills) for kind in readers]
     return [_inspect(os.path.join(base, "skills", NAME, FILE)) for base in bases]
 
 
+def _user_base(kind: AgentKind) -> str:
+    is_own = kind.skills == kind.config_directory
+    return kind.home() if is_own else os.path.join(os.path.expanduser("~"), kind.skills)
+
+
 def project_root(directory: str) -> str:
-    """The nearest directory upward that is a repository, else this one."""
+    """The nearest directory upward that is a git repository, else this one."""
     at = os.path.abspath(directory)
     while not os.path.exists(os.path.join(at, ".git")):
         if os.path.dirname(at) == at:
@@ -52,7 +59,7 @@ def project_root(directory: str) -> str:
 
 
 def write_skill(path: str) -> None:
-    """A reader sees the old one or the new one."""
+    """Replaces the file atomically."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     temporary = f"{path}.{os.urandom(6).hex()}.tmp"
     try:

@@ -1,4 +1,4 @@
-"""Waiting for jobs: what `mam wait`, `mam run` and a parent's worker do between two changes."""
+"""Waiting for the end of jobs, for `mam wait`, `mam run` and the worker of a parent."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) -> Iterator[Job]:
-    """Who waits also settles what is due, so that a lost job is seen to be lost even if nobody else claims."""
+    """As `Registry.follow`. It also sweeps, so that an expired lease is noticed even if no worker claims."""
     ends = None if timeout is None else time.monotonic() + timeout
     offset = registry.store.end_offset()
     lost: list[MamError] = []
     open_ids = set(job_ids)
     yield from _read_jobs(registry, list(job_ids), open_ids, lost)
     while open_ids:
-        registry.sweep()
+        registry.sweep_if_due()
         changed: dict[str, None] = {}
         for entry in registry.store.entries(offset):
             offset = entry.offset
@@ -42,7 +42,7 @@ def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) ->
 
 
 def _read_jobs(registry: Registry, job_ids: list[str], open_ids: set[str], lost: list[MamError]) -> Iterator[Job]:
-    """Each of them as it is now. One that is gone or broken is not waited for, and does not stop the others."""
+    """The current state of each job. A job that is gone or unreadable is no longer waited for; its error is kept."""
     for job_id in job_ids:
         try:
             job = registry.get_exact(job_id)

@@ -1,8 +1,8 @@
-"""Runs commands of mam as another user, who may not read this Python: everything is imported before.
+"""Run mam commands as another user, who cannot read this Python installation: every module is imported first.
 
     python -m tests.agents.as_user UID SCRATCH < commands.json
 
-Each command is [argv, environment]; the answers come as JSON: [code, stdout, stderr].
+Each command is [argv, environment]; the results are JSON: [code, stdout, stderr].
 """
 
 from __future__ import annotations

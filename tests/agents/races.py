@@ -1,4 +1,4 @@
-"""Generations that all want the same name at the same moment."""
+"""Generations that publish the same name at the same moment."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ GENERATIONS = 12
 
 
 def race(open_directory: Callable[[], Directory], rounds: int) -> None:
-    """In every round exactly one publishes, all others are told so at once, and the record is the winner's."""
+    """In every round exactly one generation publishes, the others are rejected at once, and the record is the
+    winner's."""
     directory = open_directory()
-    for number in range(0, rounds, 2):  # every other one has had a session before
+    for number in range(0, rounds, 2):  # in every other round an older session exists
         record = record_from({**stopped(generation="before"), "agent_id": f"agent-{number}"})
         directory.change(record.agent_id, publish(record))
     barrier = multiprocessing.get_context("forkserver").Barrier(GENERATIONS)
@@ -45,14 +46,14 @@ def _publish_all(
     won = []
     for number in range(rounds):
         record = a_record(generation=generation, agent_id=f"agent-{number}")
-        report(number)  # a sign of life
+        report(number)  # reports that the round is done
         barrier.wait(60)
         try:
             directory.change(record.agent_id, publish(record, 3600))
             won.append(True)
         except GenerationConflict:
             won.append(False)
-        # Whoever thinks to have won still has it a moment later, and whoever lost cannot slip in by refreshing.
+        # The winner still owns the record a moment later, and a loser cannot get it by refreshing.
         try:
             directory.change(record.agent_id, refresh(generation))
             assert won[-1]

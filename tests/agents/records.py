@@ -1,4 +1,4 @@
-"""Records to try things with."""
+"""Sample records."""
 
 from __future__ import annotations
 

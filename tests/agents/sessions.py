@@ -1,4 +1,4 @@
-"""Real tmux sessions on a server of the test's own, and programs to run in them."""
+"""Real tmux sessions on a tmux server of the test, and programs to run in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from mam.agents.names import default_agent_id
 from mam.machine.processes import ProcessId, is_alive
 from tests.cli.command import Mam, Ran
 from tests.needs import need
+from tests.waiting import await_that
 
 LONGEST = 60.0
 
@@ -39,7 +39,7 @@ while data := os.read(0, 65536):
 
 
 class Sink:
-    """A program in raw mode that hands on every byte it is given."""
+    """A program in raw mode that forwards every byte of its input."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "sink"
@@ -67,7 +67,7 @@ class Sink:
         return data
 
     def nothing_more(self) -> bool:
-        """Whether nothing has come; whoever sent something has already returned."""
+        """Whether no more input arrives; all senders have already returned."""
         assert self._link is not None
         self._link.settimeout(0.3)
         try:
@@ -95,7 +95,7 @@ class Sessions:
         mam.env.update(MAM_AGENTS_DIR=str(self.agents), TMUX_TMPDIR=str(folder), SHELL="/bin/sh")
 
     def start(self, name: str, *command: str) -> str:
-        """Its generation."""
+        """Returns the generation."""
         return self.mam("agents", "start", name, "--", *command).line.split("\t")[1]
 
     def tmux(self, *words: str, server: str = "mam") -> str:
@@ -136,7 +136,7 @@ class Sessions:
 
     @contextmanager
     def person(self, session: str) -> Iterator[Callable[[bytes], None]]:
-        """A client with a terminal, and a way to type into it."""
+        """A tmux client with a terminal, and a function to type into it."""
         pid, master = pty.fork()
         if pid == 0:
             os.execvpe("tmux", ["tmux", "-L", "mam", "attach", "-t", f"={session}:"], {**self.mam.env, "TERM": "xterm"})
@@ -161,14 +161,6 @@ class Sessions:
 
     def _companion(self, file: Path) -> ProcessId | None:
         return ProcessId.from_json(json.loads(file.read_bytes()).get("mam", {}).get("companion"))
-
-
-def await_that(condition: Callable[[], bool], longest: float = LONGEST) -> None:
-    """What another process does at a time of its own; the limit only guards against hanging."""
-    ends = time.monotonic() + longest
-    while not condition():
-        assert time.monotonic() < ends, "it did not happen"
-        time.sleep(0.01)
 
 
 def _write(master: int, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What every home of the directory has to show."""
+"""The tests that every implementation of the session directory passes."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ GPU = default_agent_id("gpu")
 DAY = 24 * 3600
 
 Plant = Callable[[str, bytes], None]
-"""Puts bytes where the record of an id would be."""
+"""Writes bytes where the record of an id is stored."""
 
 
 class DirectorySuite:
-    """A home gives `directory`, a `FakeClock` it judges by, and a way to `plant` what mam would not write."""
+    """A subclass provides `directory`, its `FakeClock`, and `plant` to write what mam would not write."""
 
     def published(self, directory: Directory, record: AgentRecord, lease: float | None = DAY) -> AgentRecord:
         result = directory.change(record.agent_id, publish(record, lease))
@@ -149,7 +149,7 @@ class DirectorySuite:
         clock.advance(31 * DAY)
         assert by_name(directory, "gpu").kind == LIVE
 
-    def test_refreshing_keeps_the_generation_and_begins_anew(self, directory: Directory, clock: FakeClock) -> None:
+    def test_refreshing_keeps_the_generation_and_renews_the_lease(self, directory: Directory, clock: FakeClock) -> None:
         self.published(directory, a_record(), lease=10)
         clock.advance(9)
         directory.change(GPU, refresh("generation-1"))
@@ -181,7 +181,7 @@ class DirectorySuite:
         self.published(directory, a_record())
 
     @pytest.mark.parametrize("state", ["stopped", "retired"])
-    def test_a_session_that_is_over_blocks_nobody(self, directory: Directory, state: str) -> None:
+    def test_an_ended_session_does_not_block_another_generation(self, directory: Directory, state: str) -> None:
         self.published(directory, record_from(stopped(state=state)))
         assert by_name(directory, "gpu").kind == STOPPED
         self.published(directory, a_record(generation="generation-2"))
@@ -193,7 +193,7 @@ class DirectorySuite:
         self.published(directory, a_record(generation="generation-2"))
 
         for act in (refresh("generation-1"), remove("generation-1"), stop("generation-1", "x")):
-            with pytest.raises(GenerationLost, match="stand down"):
+            with pytest.raises(GenerationLost, match="has been replaced"):
                 directory.change(GPU, act)
         directory.change(GPU, stop("generation-2", "done"))
         with pytest.raises(GenerationConflict, match="which replaced it"):
@@ -248,7 +248,9 @@ class DirectorySuite:
         "content",
         [b"", b"{not-json}", b"[]", b'"text"', b"{}", b"{" * 100_000, b'{"schema_version": 1}', b'{"a": NaN}'],
     )
-    def test_rubbish_is_no_record_and_blocks_nobody(self, directory: Directory, plant: Plant, content: bytes) -> None:
+    def test_an_invalid_record_does_not_block_publishing(
+        self, directory: Directory, plant: Plant, content: bytes
+    ) -> None:
         plant(GPU, content)
 
         assert by_id(directory, GPU).kind in (MALFORMED, "invalid")
@@ -310,7 +312,9 @@ class DirectorySuite:
         clock.advance(0.001)
         assert len(clean_up(directory, dry_run=False).applied) == 1
 
-    def test_one_that_was_published_anew_meanwhile_is_kept(self, directory: Directory, clock: FakeClock) -> None:
+    def test_cleanup_keeps_a_record_that_was_published_again_meanwhile(
+        self, directory: Directory, clock: FakeClock
+    ) -> None:
         self.published(directory, a_record(), lease=10)
         clock.advance(1000)
         lookups = list(directory.read_all())

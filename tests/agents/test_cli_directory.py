@@ -21,12 +21,12 @@ def agents_dir(mam: Mam) -> Path:
     return mam.home / "agents"
 
 
-def test_a_session_from_its_first_to_its_last_word(mam: Mam) -> None:
+def test_the_lifecycle_of_a_session(mam: Mam) -> None:
     assert mam(*PUBLISH, "--generation", "one").line == f"{GPU}\tone"
     assert mam("agents", "resolve", "HOUMAO-gpu").line == GPU
     assert mam("agents", "resolve", "--session", "gpu").line == GPU
     mam(*PUBLISH, "--generation", "two").failed(4, "Ownership conflict", "one", "two")
-    mam("agents", "refresh", "gpu", "--generation", "two").failed(4, "stand down")
+    mam("agents", "refresh", "gpu", "--generation", "two").failed(4, "has been replaced")
     assert mam("agents", "refresh", "gpu", "--generation", "one", "--lease", "1h").code == 0
     shown = mam("agents", "show", "gpu")
     assert shown.json["generation_id"] == "one"

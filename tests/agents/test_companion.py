@@ -1,4 +1,4 @@
-"""The companion: a lease that means something, also when its keeper was stopped, killed or cut off."""
+"""The companion: the lease stays correct when the companion is suspended, killed or cut off."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mam.agents.names import default_agent_id
 from mam.machine.processes import is_alive, send_signal
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
+from tests.waiting import await_that
 
 GPU = default_agent_id("gpu")
 
@@ -25,8 +26,8 @@ def test_a_short_lease_is_kept(sessions: Sessions) -> None:
         assert sessions.mam("agents", "resolve", "gpu").line == GPU
 
 
-def test_one_that_was_stopped_too_long_stands_down(sessions: Sessions) -> None:
-    """SIGSTOP past the expiry, another generation takes the name, SIGCONT: the old one changes nothing any more."""
+def test_a_companion_that_was_suspended_past_its_lease_changes_nothing(sessions: Sessions) -> None:
+    """SIGSTOP past the expiry, another generation takes the name, SIGCONT: the old companion changes nothing."""
     sessions.mam("agents", "start", "gpu", "--lease", "1", "--", "cat")
     companion = sessions.process("gpu", "companion")
     assert send_signal(companion, signal.SIGSTOP)
@@ -50,7 +51,7 @@ def test_a_respawned_pane_is_the_same_session(sessions: Sessions) -> None:
     assert (sessions.state("gpu"), sessions.record("gpu")["generation_id"]) == ("active", generation)
 
 
-def test_it_holds_nobodys_lock_and_no_terminal(sessions: Sessions) -> None:
+def test_the_companion_holds_no_lock_and_no_terminal(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
     for which in ("companion", "server"):
         pid = sessions.process("gpu", which).pid

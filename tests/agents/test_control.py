@@ -1,4 +1,4 @@
-"""A fresh record that points at the wrong thing: each way fails with its own sentence, and nothing is touched."""
+"""A live record that points at the wrong session: each case has its own error, and nothing is touched."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.agents.sessions import Sessions
 from tests.cli.command import Mam
 
 Change = Callable[[dict[str, Any], dict[str, Any]], None]
-"""Makes record or manifest wrong."""
+"""Makes the record or the manifest wrong."""
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
-    """One session for all: every test reads its record, and none may change it."""
+    """One session for all tests: each reads its record, and none changes it."""
     home = tmp_path_factory.mktemp("home")
     with TemporaryDirectory(prefix="mam-t-") as folder:
         sessions = Sessions(Mam(home, home), Path(folder))
@@ -74,7 +74,7 @@ def test_as_it_is_it_passes(world: Sessions) -> None:
 
 
 @pytest.mark.parametrize(("change", "kind", "code", "word"), CASES)
-def test_what_is_wrong_is_said(
+def test_each_failed_check_has_its_own_message(
     world: Sessions, tmp_path: Path, change: Change, kind: type[MamError], code: int, word: str
 ) -> None:
     record, manifest_file = world.record("gpu"), tmp_path / "manifest.json"
@@ -105,7 +105,7 @@ def test_a_definition_given_now_wins(world: Sessions, tmp_path: Path) -> None:
         check_target(record_from(record), "relative")
 
 
-def test_a_manifest_that_is_a_link_or_for_everybody_is_not_read(world: Sessions, tmp_path: Path) -> None:
+def test_a_manifest_that_is_a_link_or_writable_by_others_is_not_read(world: Sessions, tmp_path: Path) -> None:
     record = world.record("gpu")
     link = tmp_path / "link.json"
     link.symlink_to(record["runtime"]["manifest_path"])

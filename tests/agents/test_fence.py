@@ -1,4 +1,5 @@
-"""A session claims as itself; its next life has its jobs at once, and the old one is refused wherever it turns."""
+"""A session claims under its generation. The next generation gets its jobs at once, and writes of the old one are
+rejected."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ import pytest
 
 from mam.machine.processes import identify, is_alive, send_signal
 from mam.stores.postgres.store import create_postgres_store
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
 from tests.cli.command import Mam
+from tests.waiting import await_that
 
 KINDS = ["files", "sqlite", "postgres"]
 LABEL = "work"
@@ -20,7 +22,7 @@ LABEL = "work"
 
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, mam: Mam) -> str:
-    """Where the jobs are; the directory of sessions is there too when it is a server."""
+    """The store of the jobs; on a server it also holds the session directory."""
     kind: str = request.param
     if kind == "postgres":
         url: str = request.getfixturevalue("database")
@@ -37,7 +39,7 @@ def a_job(mam: Mam, *words: str) -> str:
 
 
 def published(mam: Mam, *words: str) -> dict[str, Any]:
-    """A session without tmux, as its own environment."""
+    """A published session without tmux, as its environment."""
     ran = mam("agents", "publish", "gpu", "--session", "gpu", "--manifest", "/m.json", *words)
     assert ran.code == 0, ran.stderr
     agent, generation = ran.out.split()
@@ -45,7 +47,7 @@ def published(mam: Mam, *words: str) -> dict[str, Any]:
 
 
 def expire(mam: Mam, session: dict[str, Any]) -> None:
-    """Until its lease is over; nothing else happens to it."""
+    """Let its lease expire and change nothing else."""
     mam("agents", "refresh", "--id", session["MAM_AGENT_ID"], "--lease", "1s", **session)
     await_that(lambda: mam("agents", "resolve", "gpu").code == 1)
 
@@ -71,7 +73,7 @@ def test_a_restarted_session_has_the_jobs_of_its_predecessor(sessions: Sessions,
     assert told.read_text(encoding="utf-8") == f"MAM_JOB_ID={job} MAM_ATTEMPT=2 MAM_CLAIM={held['claim_id']}\n"
     assert (held["claimant"]["generation_id"], held["losses"], held["retries"]) == (second, 0, 0)
     old: dict[str, Any] = {"MAM_AGENT_ID": agent, "MAM_GENERATION": first}
-    mam("pick", "-s", LABEL, **old).failed(4, first, second, "stand down")
+    mam("pick", "-s", LABEL, **old).failed(4, first, second, "has been replaced")
     mam("complete", job, "--attempt", "1", **old).failed(4)
     assert mam("complete", job, "--attempt", "2").line == "completed"
 
@@ -99,17 +101,17 @@ def test_the_store_refuses_it_even_where_the_directory_has_forgotten(mam: Mam, s
     second = published(mam)
     assert mam("agents", "remove", "gpu", **second).code == 0
 
-    mam("pick", "-s", LABEL, **first)  # says that there is no record, and is refused by the store
+    mam("pick", "-s", LABEL, **first)  # warns that there is no record, and the store rejects the claim
     refused = mam("pick", "-s", LABEL, **first)
 
     assert refused.code == 4
-    assert "has to stand down" in refused.stderr
+    assert "has been replaced" in refused.stderr
     assert mam("status", job).line == "pending"
 
 
 @pytest.fixture
 def elsewhere(mam: Mam, tmp_path: Path) -> Path:
-    """A second store, from which the first generation has claimed."""
+    """A second store that the first generation has claimed from."""
     path = tmp_path / "other project" / "jobs"
     path.parent.mkdir()
     assert mam("init", "--store", str(path)).code == 0
@@ -152,7 +154,7 @@ sleep 1000 & echo $! >"$0/$MAM_GENERATION.sleeper"; wait
 
 
 def test_a_predecessor_that_was_frozen_wakes_up_and_is_refused(sessions: Sessions) -> None:
-    """A part of the old session that outlives it, stopped while everything happens."""
+    """A process of the old session outlives it, suspended meanwhile."""
     mam = sessions.mam
     job = a_job(mam)
     late = LATE.format(mam=f"{sys.executable} -m mam", job=job)
@@ -183,7 +185,7 @@ def test_a_predecessor_that_was_frozen_wakes_up_and_is_refused(sessions: Session
 
 
 def _end_sleepers(sessions: Sessions) -> None:
-    """The second life has a part that outlives it too."""
+    """A process of the second generation outlives it too."""
     for file in sessions.folder.glob("*.sleeper"):
         left = identify(int(file.read_text(encoding="ascii")))
         if left is not None and "sleep" in Path(f"/proc/{left.pid}/cmdline").read_text(encoding="utf-8"):
@@ -221,7 +223,7 @@ def test_half_a_session_is_refused_and_an_agent_alone_is_none(mam: Mam) -> None:
     assert mam("get", job).json["claimant"] is None
 
 
-def test_a_session_that_is_not_written_down_claims_all_the_same_and_says_so(mam: Mam) -> None:
+def test_a_session_without_a_record_can_claim_and_gets_a_warning(mam: Mam) -> None:
     mam.env["MAM_AGENTS_DIR"] = str(mam.home / "agents")
     job = a_job(mam)
     ran = mam("pick", "-s", LABEL, "--agent-id", "nobody", "--generation", "g-1", "--json")

@@ -1,4 +1,4 @@
-"""The directory on files."""
+"""The session directory on files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_of_twelve_generations_one_wins_a_thousand_times(tmp_path: Path) -> None
 def test_a_record_that_is_replaced_while_it_is_read_is_the_new_one(
     tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the opening and the first look at what was opened, its session says once more that it is there."""
+    """The session refreshes its record between open() and fstat() of a reader."""
     directory = FilesDirectory(str(tmp_path / "agents"), clock)
     directory.change(GPU, publish(a_record(), 60))
     open_dir = os.open
@@ -101,7 +101,7 @@ def test_after_a_restart_the_wall_clock_decides(tmp_path: Path, clock: FakeClock
     assert by_name(directory, "gpu").kind == EXPIRED
 
 
-def test_a_lease_that_somebody_wrote_by_hand_is_believed(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_lease_that_was_edited_by_hand_is_valid(tmp_path: Path, clock: FakeClock) -> None:
     directory = FilesDirectory(str(tmp_path / "agents"), clock)
     directory.change(GPU, publish(a_record(), 60))
     file = tmp_path / "agents" / "live_agents" / GPU / "record.json"
@@ -115,7 +115,8 @@ def test_a_lease_that_somebody_wrote_by_hand_is_believed(tmp_path: Path, clock: 
 
 
 def test_killed_at_any_moment_the_record_is_the_old_or_the_new_one(tmp_path: Path) -> None:
-    """Publishers of one generation are killed with -9 while they write; readers never see a half, nor a lost lock."""
+    """Publishers of one generation are killed with -9 while they write; readers see whole records, and no lock is
+    lost."""
     root = str(tmp_path / "agents")
     directory = FilesDirectory(root)
     directory.change(GPU, publish(a_record(), 3600))

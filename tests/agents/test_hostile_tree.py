@@ -1,4 +1,4 @@
-"""A tree in which everything is planted that could be: no exception, nothing outside touched, and nobody is blocked."""
+"""A directory tree with hostile content: no exception, nothing outside is touched, and publishing still works."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STRANGER = 12345
 ROOT = Path(__file__).resolve().parents[2]
 
 Planting = Callable[[Path, Path], None]
-"""Makes an entry (a path that does not exist yet), with the outside directory at hand."""
+"""Creates an entry (a path that does not exist yet), given the outside directory."""
 
 
 def _entry(entry: Path, mode: int = 0o700) -> Path:
@@ -120,7 +120,7 @@ class World:
         self.live = self.root / "live_agents"
         for directory in (self.root, self.live, self.outside):
             directory.mkdir(mode=0o700)
-        # What is outside would be a fine record, if somebody went there.
+        # The directory outside holds a valid record, which following the link would find.
         _file(self.outside / "record.json", as_bytes(version_3()))
         self.before = self.seen()
         self.directory = FilesDirectory(str(self.root), FakeClock())
@@ -142,7 +142,7 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture
 def open_place() -> Iterator[Path]:
-    """Where another user may come; the directories of pytest are its own."""
+    """A directory that another user can enter; pytest's directories are private."""
     with TemporaryDirectory(prefix="mam-agents-") as folder:
         yield Path(folder)
 
@@ -285,7 +285,7 @@ def test_as_another_user_in_a_tree_that_root_and_a_stranger_have_been_in(open_pl
     _file(_entry(world.live / "of-stranger"), as_bytes({**version_3(), "agent_id": "of-stranger"})).chmod(0o644)
     os.chown(world.live / "of-stranger", NOBODY, NOBODY)
     os.chown(world.live / "of-stranger" / "record.json", STRANGER, STRANGER)
-    _file(_entry(world.live / "strange-place"), b"{}")  # root's own, which nobody may not even open
+    _file(_entry(world.live / "strange-place"), b"{}")  # owned by root, so the other user cannot open it
     _file(_entry(world.live / default_agent_id("gpu")), as_bytes(version_3())).chmod(0)
     os.chown(world.live / default_agent_id("gpu"), NOBODY, NOBODY)
     publishing = ["agents", "publish", "gpu", "--session", "gpu", "--manifest", "/m", "--generation", "mine"]
@@ -312,7 +312,7 @@ def test_as_another_user_in_a_tree_that_root_and_a_stranger_have_been_in(open_pl
     assert "another user" in json.loads(answers[1][1])["reason"]
     report = json.loads(answers[7][1])
     assert [item["agent_id"] for item in report["failed"]] == ["strange-place"]
-    assert len(report["applied"]) == len(PLANTINGS) + 3  # the one unreadable, the stranger's, and what was put aside
+    assert len(report["applied"]) == len(PLANTINGS) + 3  # the unreadable one, the other user's, and what was put aside
     assert [item["agent_id"] for item in report["kept"]] == [default_agent_id("gpu")]
     world.untouched()
     assert sorted(os.listdir(world.live)) == sorted([default_agent_id("gpu"), "strange-place"])

@@ -1,6 +1,7 @@
-"""The real commands while the wall clock jumps (Debian's faketime): no lease ends early, none comes back to life.
+"""The real commands while the wall clock jumps (Debian's faketime): no lease ends early, and no expired one becomes
+valid.
 
-The clock that counts from boot is left alone, as it is by whoever sets the time of a machine.
+The boot clock does not jump, as when an administrator sets the time of a machine.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from typing import Any
 import pytest
 
 from mam.machine.processes import is_alive, send_signal
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
 from tests.cli.command import Mam
 from tests.needs import need
+from tests.waiting import await_that
 
 JUMPS = ["+10d", "-10d", "+1h", "-1h"]
 SLEEPS = Path(__file__).parent / "faketime"
-"""Has a sitecustomize for the interpreters that see the clock jump."""
+"""A directory with a sitecustomize for interpreters that see the clock jump."""
 PUBLISH = ("agents", "publish", "gpu", "--session", "gpu", "--manifest", "/m.json")
 
 
 def library() -> str:
-    """Where the package puts what it loads into programs."""
+    """The directory of faketime's library."""
     need("faketime")
     found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     assert found, "apt-get install faketime"
@@ -34,14 +36,14 @@ def library() -> str:
 
 
 def at(jump: str) -> dict[str, Any]:
-    """The environment of a command for which it is so much later, or earlier."""
+    """The environment of a command that sees the clock shifted by this much."""
     path = os.pathsep.join((str(SLEEPS), os.environ.get("PYTHONPATH", "")))
     return {"LD_PRELOAD": library(), "FAKETIME": jump, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "PYTHONPATH": path}
 
 
 @pytest.fixture
 def session(mam: Mam) -> dict[str, Any]:
-    """One that was published at the right time, as its own environment."""
+    """A session published at the right time, as its environment."""
     mam.env["MAM_AGENTS_DIR"] = str(mam.home / "agents")
     agent, generation = mam(*PUBLISH, "--lease", "30m").line.split("\t")
     return {"MAM_AGENT_ID": agent, "MAM_GENERATION": generation}
@@ -69,7 +71,7 @@ def test_a_fresh_lease_stays_fresh(mam: Mam, session: dict[str, Any], jump: str)
 
 
 @pytest.mark.parametrize("jump", JUMPS)
-def test_a_lease_that_was_begun_anew_meanwhile_holds_when_the_clock_is_right_again(
+def test_a_lease_renewed_meanwhile_is_valid_when_the_clock_is_right_again(
     mam: Mam, session: dict[str, Any], jump: str
 ) -> None:
     assert mam("agents", "refresh", **session, **at(jump)).code == 0
@@ -87,7 +89,7 @@ def test_an_expired_lease_does_not_come_back(mam: Mam, session: dict[str, Any], 
     planned = mam("agents", "cleanup", "--dry-run", "--grace", "0", **at(jump))
     assert planned.line.startswith(f"planned\t{session['MAM_AGENT_ID']}")
     assert mam(*PUBLISH, **at(jump)).code == 0, "its place is free"
-    mam("agents", "refresh", **session, **at(jump)).failed(4, "stand down")
+    mam("agents", "refresh", **session, **at(jump)).failed(4, "has been replaced")
 
 
 @pytest.mark.parametrize("jump", JUMPS)

@@ -1,4 +1,4 @@
-"""OpenCode has plugins instead of hooks: one of mam's is passed to a session, and to no other."""
+"""OpenCode has plugins instead of hooks: mam passes its plugin to one session and to no other."""
 
 from __future__ import annotations
 

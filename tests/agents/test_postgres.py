@@ -1,7 +1,5 @@
-"""The directory in PostgreSQL.
-
-`MAM_RACES=1000` makes the race of twelve generations as long as that on files, which takes some minutes.
-"""
+"""The session directory in PostgreSQL. `MAM_RACES=1000` makes the race of twelve generations as long as the one on
+files, which takes some minutes."""
 
 from __future__ import annotations
 
@@ -21,9 +19,10 @@ from mam.stores.postgres.store import create_postgres_store
 from mam.testing.clock import FakeClock
 from tests.agents.races import race
 from tests.agents.records import a_record
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
 from tests.agents.suite import DirectorySuite, Plant
 from tests.cli.command import Mam
+from tests.waiting import await_that
 
 
 @pytest.fixture
@@ -65,7 +64,7 @@ def test_the_servers_clock_judges(home: str) -> None:
 
     record = directory.read("x").record
     assert record is not None
-    assert record.mam.lease_boot is None  # a boot of this host says nothing on another one
+    assert record.mam.lease_boot is None  # a boot id of this host means nothing on another one
     with psycopg.connect(home, autocommit=True) as connection:
         row = connection.execute(
             "SELECT lease_expires_ms - (extract(epoch FROM clock_timestamp()) * 1000)::bigint, name FROM"

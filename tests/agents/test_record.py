@@ -1,4 +1,4 @@
-"""The record: strict, versioned, and the schema that is shipped agrees with the reader."""
+"""The record: strict and versioned, and the shipped schema agrees with the parser."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_version_2_without_a_root_cannot_be_started_again() -> None:
 
 @pytest.mark.parametrize("field", ["published_at", "lease_expires_at"])
 @pytest.mark.parametrize("text", ["2026-01-01T00:00:00", "2026-01-01T00:00:00.123456", "2026-01-01 00:00"])
-def test_a_time_without_a_zone_is_refused_and_the_message_says_so(field: str, text: str) -> None:
+def test_a_time_without_a_zone_is_rejected_with_the_reason(field: str, text: str) -> None:
     with pytest.raises(Invalid, match=rf"liveness\.{field} must be timezone-aware: .*has no time zone"):
         record_from(changed(f"liveness.{field}", text))
     with pytest.raises(Invalid, match="timezone-aware"):
@@ -166,7 +166,7 @@ def test_what_is_not_json_is_malformed(data: bytes) -> None:
         parse_record(data)
 
 
-def test_a_field_that_stands_there_twice_is_no_field() -> None:
+def test_a_duplicate_field_is_rejected() -> None:
     text = as_bytes(version_3())
     with pytest.raises(Invalid, match="twice"):
         parse_record(b'{"agent_id": "x", ' + text[1:])

@@ -1,4 +1,4 @@
-"""Texts on their way into a pane: once, whole, submitted, harmless, and only into the right one."""
+"""Sending text to a pane: once, complete, submitted, without control characters, and only to the right pane."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from mam.agents.screen_prompts import find_question
 from mam.agents.send import strip_controls
 from mam.errors import BadInput
-from tests.agents.sessions import Sessions, Sink, await_that
+from tests.agents.sessions import Sessions, Sink
 from tests.cli.command import finish
+from tests.waiting import await_that
 
 pytestmark = pytest.mark.external
 
@@ -36,7 +37,7 @@ TEXTS = {
 
 @pytest.fixture
 def raw(sessions: Sessions, sink: Sink) -> Sessions:
-    """A session `claude` that hands on what it is given, and `claude-2` beside it."""
+    """A session `claude` that forwards its input, and `claude-2` beside it."""
     sessions.start("claude-2", "cat")
     sessions.start("claude", *sink.command())
     sink.await_ready()

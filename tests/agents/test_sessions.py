@@ -18,8 +18,9 @@ from mam.agents.names import default_agent_id
 from mam.agents.record import AgentRecord
 from mam.agents.status import session_status
 from mam.machine.processes import is_alive, send_signal
-from tests.agents.sessions import SINK, Sessions, Sink, await_that
+from tests.agents.sessions import SINK, Sessions, Sink
 from tests.cli.command import finish
+from tests.waiting import Gate, await_that
 
 
 def test_a_session_has_record_manifest_and_companion(sessions: Sessions) -> None:
@@ -41,7 +42,7 @@ def test_a_session_has_record_manifest_and_companion(sessions: Sessions) -> None
     )  # fmt: skip
 
 
-def test_the_agent_knows_who_it_is_and_its_words_come_whole(sessions: Sessions, sink: Sink) -> None:
+def test_the_agent_gets_its_identity_and_its_arguments_unchanged(sessions: Sessions, sink: Sink) -> None:
     script = 'printf "%s|" "$MAM_AGENT_ID" "$MAM_GENERATION" "$@" >"$0"; exec cat'
     told = sessions.folder / "told"
     words = ["a b", "semi;", "back\\;", ";", "$HOME", "#{pid}", "quote'\"", "한국어", "--", "-x"]
@@ -94,26 +95,25 @@ def test_of_many_starts_at_once_one_runs(sessions: Sessions) -> None:
     assert len(sessions.names()) == 1
 
 
-def test_a_program_that_ends_at_once_is_told_and_leaves_nothing(
-    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+def test_a_program_that_ends_at_once_is_reported_and_leaves_nothing(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch, gate: Gate
 ) -> None:
     monkeypatch.setenv("TMUX_TMPDIR", sessions.mam.env["TMUX_TMPDIR"])
-    gate = sessions.folder / "gate"
 
     def once_it_has_ended(opener: str, record: AgentRecord) -> bool:
-        gate.touch()
+        gate.open()
         await_that(lambda: sessions.names() == set())
         return start_companion(opener, record)
 
     monkeypatch.setattr(launching, "start_companion", once_it_has_ended)
-    command = ("sh", "-c", f"until [ -e {gate} ]; do sleep 0.05; done")
+    command = ("sh", "-c", gate.wait)
     plan = launching.Plan(agent_name="MAM-gpu", agent_id="gpu", tool="sh", session="gpu", command=command)
     with pytest.raises(EndedAtOnce, match="'sh' ended right after it was started for gpu"):
         launching.launch(FilesDirectory(str(sessions.agents)), str(sessions.agents), plan)
     assert sessions.mam("agents", "list").out == ""
 
 
-def test_when_the_program_ends_the_record_says_so(sessions: Sessions) -> None:
+def test_when_the_program_ends_the_record_is_stopped(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
     companion = sessions.process("gpu", "companion")
     assert send_signal(sessions.process("gpu", "process"), signal.SIGKILL)
@@ -126,7 +126,7 @@ def test_when_the_program_ends_the_record_says_so(sessions: Sessions) -> None:
     sessions.mam("agents", "resolve", "gpu").failed(1, "stopped")
 
 
-def test_when_the_server_is_killed_the_record_says_so(sessions: Sessions) -> None:
+def test_when_the_server_is_killed_the_record_is_stopped(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
     assert send_signal(sessions.process("gpu", "server"), signal.SIGKILL)
     await_that(lambda: sessions.state("gpu") == "stopped")
@@ -147,7 +147,7 @@ def test_a_lost_companion_is_a_drift_and_adopting_resumes_the_generation(session
 
 
 def test_a_session_whose_name_begins_like_another_s_is_another_one(sessions: Sessions) -> None:
-    """tmux itself takes the beginning of a name for the name."""
+    """tmux itself completes the beginning of a name."""
     for name in ("claude-2", "claude"):
         sessions.start(name, "cat")
 
@@ -166,7 +166,7 @@ def test_stop_ends_exactly_this_one(sessions: Sessions) -> None:
     assert sessions.names() == {"claude-2"}
     assert not is_alive(process)
     assert sessions.state("claude") == "stopped"
-    assert sessions.mam("agents", "stop", "claude").code == 0  # it is so already
+    assert sessions.mam("agents", "stop", "claude").code == 0  # it has already been stopped
     for verb in ("attach", "send"):
         words = ["text"] if verb == "send" else []
         sessions.mam("agents", verb, "claude", *words).failed(1, "stopped")
@@ -191,14 +191,14 @@ def test_restart_is_a_new_generation(sessions: Sessions) -> None:
     assert new != old
     assert sessions.names() == {"gpu"}
     assert sessions.status("gpu")["drift"] == []
-    sessions.mam("agents", "refresh", "gpu", "--generation", old).failed(4, "stand down")
+    sessions.mam("agents", "refresh", "gpu", "--generation", old).failed(4, "has been replaced")
     sessions.mam("agents", "send", "gpu", "text", "--generation", old).failed(4)
     assert sessions.record("gpu")["mam"]["superseded"] == [old]
     sessions.mam("agents", "stop", "gpu", "--retire")
     sessions.mam("agents", "restart", "gpu").failed(1, "retired")
 
 
-def test_a_name_whose_session_died_without_a_word_can_be_taken_over(sessions: Sessions) -> None:
+def test_the_name_of_a_dead_session_can_be_taken_over(sessions: Sessions) -> None:
     old = sessions.start("gpu", "cat")
     assert send_signal(sessions.process("gpu", "companion"), signal.SIGKILL)
     assert send_signal(sessions.process("gpu", "server"), signal.SIGKILL)
@@ -234,7 +234,7 @@ def test_adopting_what_a_person_started(sessions: Sessions, sink: Sink) -> None:
 def test_a_session_of_the_same_name_is_not_the_same_session(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
     companion = sessions.process("gpu", "companion")
-    assert send_signal(companion, signal.SIGSTOP)  # so that nobody tells the record
+    assert send_signal(companion, signal.SIGSTOP)  # so that nothing updates the record
     sessions.tmux("new-session", "-d", "-s", "keep", "cat")
     sessions.tmux("kill-session", "-t", "=gpu:")
     sessions.tmux("new-session", "-d", "-s", "gpu", "cat")

@@ -52,7 +52,7 @@ def mam(tmp_path: Path) -> Iterator[Mam]:
 
 
 @pytest.fixture
-def news(mam: Mam, broker: Mosquitto) -> Mam:
-    """The same with one."""
+def mam_mqtt(mam: Mam, broker: Mosquitto) -> Mam:
+    """The command with a broker."""
     mam.env.update(broker.env)
     return mam

@@ -1,4 +1,4 @@
-"""What a subscriber of our own got, and whether that is what the store has."""
+"""What mam's own subscriber received, compared with the store."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 LONGEST = 240.0
 
 
-def opened(mam: Mam) -> Store:
+def local_store(mam: Mam) -> Store:
     config = Config()
     return open_store(locate(str(mam.here / ".mam" / "jobs"), None, config), config)
 
 
-def in_the_store(mam: Mam) -> set[tuple[str, int]]:
-    store = opened(mam)
+def stored_events(mam: Mam) -> set[tuple[str, int]]:
+    store = local_store(mam)
     try:
         return {
             (job.job_id, event["seq"])
@@ -46,8 +46,8 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
     return process.returncode, (out or b"").decode(), (err or b"").decode()
 
 
-def until_says(process: subprocess.Popen[bytes], words: str) -> None:
-    """Reads stderr up to a line that holds these words."""
+def wait_for_stderr(process: subprocess.Popen[bytes], words: str) -> None:
+    """Read stderr up to a line that contains this text."""
     assert process.stderr is not None
     for line in process.stderr:
         if words in line.decode():
@@ -55,7 +55,7 @@ def until_says(process: subprocess.Popen[bytes], words: str) -> None:
     raise AssertionError(f"it ended without saying {words!r}")
 
 
-def until_prints(process: subprocess.Popen[bytes], words: str) -> str:
+def wait_for_stdout(process: subprocess.Popen[bytes], words: str) -> str:
     assert process.stdout is not None
     for line in process.stdout:
         if words in line.decode():
@@ -64,12 +64,12 @@ def until_prints(process: subprocess.Popen[bytes], words: str) -> str:
 
 
 def relay_name(broker: Mosquitto) -> str:
-    """Under which the store keeps how far a broker was sent the journal."""
+    """The name of the consumer whose position the store holds."""
     return f"relay 127.0.0.1:{broker.port}"
 
 
 def sent_position(mam: Mam, broker: Mosquitto) -> str | None:
-    store = opened(mam)
+    store = local_store(mam)
     try:
         return store.position(relay_name(broker))
     finally:
@@ -77,18 +77,18 @@ def sent_position(mam: Mam, broker: Mosquitto) -> str | None:
 
 
 def set_sent_position(mam: Mam, broker: Mosquitto, text: str) -> None:
-    store = opened(mam)
+    store = local_store(mam)
     store.save_position(relay_name(broker), text)
     store.close()
 
 
-def until_sent(news: Mam) -> None:
-    """The relay knows that the broker has everything; it saves that after a second."""
-    while news("relay", "--status", "--json").json[0]["waiting"]:
+def wait_until_sent(mam_mqtt: Mam) -> None:
+    """Wait until the relay has saved that the broker has everything, which takes about a second."""
+    while mam_mqtt("relay", "--status", "--json").json[0]["waiting"]:
         pass
 
 
-def until_served(news: Mam) -> None:
-    """A relay that stays has taken the sending over."""
-    while not news("relay", "--status", "--json").json[0]["served"]:
+def wait_for_relay(mam_mqtt: Mam) -> None:
+    """Wait until a resident relay sends the events."""
+    while not mam_mqtt("relay", "--status", "--json").json[0]["served"]:
         pass

@@ -1,14 +1,14 @@
-"""A real broker for tests, on a free port of this host, and a reader that is not ours."""
+"""A real broker for tests, on a free port of this host, and a reader that is not part of mam."""
 
 from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 from tests.needs import program
+from tests.waiting import await_that
 
 LONGEST = 60.0
 
@@ -21,7 +21,7 @@ def free_port() -> int:
 
 
 class Mosquitto:
-    """Started at once; `kill` is -9, and `start` brings it back on the same port."""
+    """Starts at once; `kill` is -9, and `start` restarts it on the same port."""
 
     def __init__(self, folder: Path, config: str | None = None, port: int | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,18 +56,16 @@ class Mosquitto:
         return {"MQTT_BROKER": "127.0.0.1", "MQTT_PORT": str(self.port)}
 
     def _until_listening(self) -> None:
-        ends = time.monotonic() + LONGEST
-        while time.monotonic() < ends:
+        def is_listening() -> bool:
             assert self.process.poll() is None, (self.folder / "log").read_text()
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.01)
-        raise AssertionError("the broker does not listen")
+                return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+        await_that(is_listening, "the broker does not listen")
 
 
 class Reader:
-    """mosquitto_sub: what somebody else's program gets, one line per message."""
+    """mosquitto_sub: what another program receives, one line per message."""
 
     def __init__(self, broker: Mosquitto, *words: str, topic: str = "python/mqtt/jobs/+/events") -> None:
         argv = [program("mosquitto_sub"), "-V", "5", "-q", "1", "-h", "127.0.0.1", "-p", str(broker.port), "-d"]
@@ -79,7 +77,7 @@ class Reader:
         self._until("SUBACK")
 
     def take(self, count: int) -> list[str]:
-        """So many messages: `retained topic payload`."""
+        """Read this many messages: `retained topic payload`."""
         return [self._until("> ")[2:].rstrip("\n") for _ in range(count)]
 
     def stop(self) -> None:
@@ -98,7 +96,7 @@ class Reader:
 
 
 def send(broker: Mosquitto, topic: str, message: bytes, *words: str) -> None:
-    """Somebody else's message."""
+    """Send a message that is not mam's."""
     subprocess.run(
         [program("mosquitto_pub"), "-V", "5", "-q", "1", "-h", "127.0.0.1", "-p", str(broker.port), "-t", topic,
          "-s" if message else "-n", *words],

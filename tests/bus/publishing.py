@@ -17,7 +17,7 @@ def main() -> None:
     for number in range(int(count)):
         registry.publish(job_id, event="progress", detail=f"step {number}")
         if pause:
-            time.sleep(float(pause[0]))
+            time.sleep(float(pause[0]))  # so that there still are events to come when the test kills something
     registry.complete(job_id)
 
 

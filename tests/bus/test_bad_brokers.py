@@ -1,4 +1,4 @@
-"""Brokers that are no good: a clear line, nothing lost, nothing changed."""
+"""Broken brokers: a clear error, nothing lost, nothing changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mam.bus.relay import Relay
 from mam.bus.settings import Broker
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
-from tests.bus.following import ended, opened, until_prints, until_says, until_sent, until_served
+from tests.bus.following import ended, local_store, wait_for_relay, wait_for_stderr, wait_for_stdout, wait_until_sent
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 from tests.cli.command import Mam
 from tests.needs import need
@@ -22,8 +22,8 @@ from tests.needs import need
 _CONNACK = bytes([0x20, 0x03, 0x00, 0x00, 0x00])
 
 
-class Odd:
-    """Something on a port that behaves as it is told: what it sends, and whether it then goes on or hangs up."""
+class OddBroker:
+    """A server that sends a fixed answer, and then keeps the connection open or closes it."""
 
     def __init__(self, answer: bytes, *, hangs_up: bool = False) -> None:
         self._answer, self._hangs_up = answer, hangs_up
@@ -73,15 +73,15 @@ ODD = {
 
 
 @pytest.fixture(params=ODD)
-def odd(request: pytest.FixtureRequest) -> Iterator[tuple[Odd, str]]:
+def odd_broker(request: pytest.FixtureRequest) -> Iterator[tuple[OddBroker, str]]:
     answer, hangs_up, words = ODD[request.param]
-    made = Odd(answer, hangs_up=hangs_up)
+    made = OddBroker(answer, hangs_up=hangs_up)
     yield made, words
     made.close()
 
 
-def test_an_event_is_stored_whatever_the_broker_does(mam: Mam, odd: tuple[Odd, str]) -> None:
-    broker, words = odd
+def test_an_event_is_stored_whatever_the_broker_does(mam: Mam, odd_broker: tuple[OddBroker, str]) -> None:
+    broker, words = odd_broker
     job = mam.register()
 
     ran = mam("publish", job, "started", MQTT_BROKER="127.0.0.1", MQTT_PORT=str(broker.port))
@@ -92,17 +92,17 @@ def test_an_event_is_stored_whatever_the_broker_does(mam: Mam, odd: tuple[Odd, s
     assert lines[0].startswith("mam: ")
     assert words in lines[0]
     assert "waits in the journal" in lines[0]
-    assert [event["seq"] for event in opened(mam).events(job)] == [1]
+    assert [event["seq"] for event in local_store(mam).events(job)] == [1]
     status = mam("relay", "--status", "--json", MQTT_BROKER="127.0.0.1", MQTT_PORT=str(broker.port)).json[0]
     assert (status["waiting"], status["sent"]) == (1, 0)
 
 
-def test_a_subscriber_goes_on_with_the_store(mam: Mam, odd: tuple[Odd, str]) -> None:
-    broker, _ = odd
+def test_a_subscriber_goes_on_with_the_store(mam: Mam, odd_broker: tuple[OddBroker, str]) -> None:
+    broker, _ = odd_broker
     job = mam.register()
     mam.env.update(MQTT_BROKER="127.0.0.1", MQTT_PORT=str(broker.port))
     subscriber = mam.start("subscribe", job)
-    until_says(subscriber, "Following the store meanwhile")
+    wait_for_stderr(subscriber, "Following the store meanwhile")
 
     mam("complete", job, MQTT_BROKER="")
 
@@ -111,7 +111,7 @@ def test_a_subscriber_goes_on_with_the_store(mam: Mam, odd: tuple[Odd, str]) -> 
 
 @pytest.mark.parametrize("answer", [b"", _CONNACK])
 def test_a_relay_that_is_to_stop_does_not_wait_for_an_answer_for_ever(mam: Mam, answer: bytes) -> None:
-    broker = Odd(answer)
+    broker = OddBroker(answer)
     job = mam.register()
     mam("publish", job, "started")
     mam.env.update(MQTT_BROKER="127.0.0.1", MQTT_PORT=str(broker.port))
@@ -133,7 +133,7 @@ def test_a_broker_that_lets_us_in_and_says_nothing_is_not_there_again(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("mam.bus.relay.ANSWER_SECONDS", 0.01)
-    broker, store = Odd(_CONNACK), MemoryStore()
+    broker, store = OddBroker(_CONNACK), MemoryStore()
     Registry(store).publish(Registry(store).register(prompt="x", agent="a").job.job_id, event="started")
     said, naps = list[str](), list[float]()
 
@@ -149,34 +149,34 @@ def test_a_broker_that_lets_us_in_and_says_nothing_is_not_there_again(
     assert naps[-1] > 4 * naps[0]
 
 
-def test_a_broker_that_stands_still_loses_nothing(news: Mam, broker: Mosquitto) -> None:
-    """The connection is half open: the kernel still takes every byte for it, and nobody reads them."""
-    job = news.register()
-    subscriber, relay = news.start("subscribe", job), news.start("relay")
-    until_served(news)
-    news("publish", job, "started")
-    until_prints(subscriber, "started")
+def test_a_broker_that_hangs_loses_nothing(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    """The connection is half open: the kernel accepts every byte, and no process reads them."""
+    job = mam_mqtt.register()
+    subscriber, relay = mam_mqtt.start("subscribe", job), mam_mqtt.start("relay")
+    wait_for_relay(mam_mqtt)
+    mam_mqtt("publish", job, "started")
+    wait_for_stdout(subscriber, "started")
     broker.process.send_signal(signal.SIGSTOP)
 
-    assert news("publish", job, "progress").stderr == ""
-    until_says(relay, "did not acknowledge all events in time. Events wait in the journal")
+    assert mam_mqtt("publish", job, "progress").stderr == ""
+    wait_for_stderr(relay, "did not acknowledge all events in time. Events wait in the journal")
     broker.process.send_signal(signal.SIGCONT)
-    until_says(relay, "is available again")
-    news("publish", job, "completed")
+    wait_for_stderr(relay, "is available again")
+    mam_mqtt("publish", job, "completed")
 
     code, out, _ = ended(subscriber)
     assert (code, [line.split("\t")[1] for line in out.splitlines()]) == (0, ["2", "3"])
-    until_sent(news)
+    wait_until_sent(mam_mqtt)
 
 
 # -- TLS and passwords -------------------------------------------------------------------------------------------------
 
 
-def test_a_relay_with_a_wrong_password_says_so_and_sends_later(mam: Mam, secure: Secure) -> None:
+def test_a_relay_with_a_wrong_password_reports_it_and_sends_later(mam: Mam, secure: Secure) -> None:
     mam.env.update(secure.env("publisher"), MQTT_PASSWORD="wrong-and-secret")
     job = mam.register()
     relay = mam.start("relay")
-    until_says(relay, "refused the login")
+    wait_for_stderr(relay, "refused the login")
     ran = mam("publish", job, "started")
     assert (ran.code, ran.stderr) == (0, "")
     relay.terminate()
@@ -206,7 +206,7 @@ def test_a_broker_with_another_certificate_is_not_trusted(mam: Mam, secure: Secu
         assert ran.code == 0
         assert "a certificate that is not trusted" in ran.stderr
     assert "waits in the journal" in plain.stderr
-    assert len(opened(mam).events(job)) == 4
+    assert len(local_store(mam).events(job)) == 4
 
 
 def test_tls_to_a_broker_without_it_is_refused(mam: Mam, broker: Mosquitto) -> None:
@@ -230,7 +230,7 @@ def make_certificates(folder: Path, *names: str) -> None:
 
 
 class Secure:
-    """The files of examples/mosquitto, with passwords made up, started as they are but for the port."""
+    """The files of examples/mosquitto, with made-up passwords, unchanged except for the port."""
 
     def __init__(self, folder: Path) -> None:
         import os
@@ -275,14 +275,14 @@ def secure(tmp_path: Path) -> Iterator[Secure]:
     made.broker.stop()
 
 
-def test_the_example_s_broker_gets_to_its_key_as_another_user_and_nobody_to_the_authority_s(secure: Secure) -> None:
+def test_the_example_s_broker_can_read_its_key_but_not_the_authority_s(secure: Secure) -> None:
     folder = secure.ca.parent
     modes = {file.name: file.stat().st_mode & 0o777 for file in (folder, *folder.iterdir())}
     assert modes["certificates"] == 0o711
     assert modes["ca.key"] == modes["broker.key"] == 0o600
 
 
-def test_the_example_carries_the_news(mam: Mam, secure: Secure) -> None:
+def test_the_example_delivers_events(mam: Mam, secure: Secure) -> None:
     job = mam.register("x", "--sign")
     mam.env.update(secure.env("observer"))
     subscriber = mam.start("subscribe", job)
@@ -331,7 +331,7 @@ def test_a_publisher_can_write_nowhere_else_and_read_nothing(mam: Mam, secure: S
 
 
 @pytest.mark.parametrize("words", [[], ["-u", "publisher"], ["-u", "publisher", "-P", "guess"], ["-u", "#", "-P", "x"]])
-def test_nobody_comes_in_without_a_password(secure: Secure, words: list[str]) -> None:
+def test_a_login_without_a_password_is_rejected(secure: Secure, words: list[str]) -> None:
     from subprocess import CalledProcessError
 
     from tests.bus.mosquitto import send

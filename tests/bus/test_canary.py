@@ -1,11 +1,11 @@
-"""A secret that is put into every input is in nothing that is sent, logged or printed."""
+"""A secret in any input never appears in what mam sends, logs or prints."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from tests.bus.following import ended, opened
+from tests.bus.following import ended, local_store
 from tests.bus.test_bad_brokers import Secure, secure
 from tests.cli.command import Mam
 
@@ -18,10 +18,10 @@ def test_a_secret_is_in_nothing_that_leaves(mam: Mam, secure: Secure, tmp_path: 
     """The prompt, the job's token, the broker's password, absolute paths, an agent's hook input, well-known keys."""
     password = secure.passwords["publisher"]
     mam.env.update(secure.env("publisher"))
-    heard = tmp_path / "heard"
+    received = tmp_path / "heard"
     reader = secure.reader()
     job = mam.register(f"the prompt holds {CANARY}", "--sign")
-    token = opened(mam).secrets(job)["auth_token"]
+    token = local_store(mam).secrets(job)["auth_token"]
     key, github = f"sk-ant-{CANARY}-abcdefghijklmnop", "ghp_" + "a1B2" * 9
 
     said = [
@@ -36,19 +36,19 @@ def test_a_secret_is_in_nothing_that_leaves(mam: Mam, secure: Secure, tmp_path: 
         mam("subscribe", job, "--replay"),
         mam("subscribe", job, "--json", MQTT_PASSWORD=f"wrong-{CANARY}"),
     ]
-    heard.write_text("\n".join(reader.take(7)))
+    received.write_text("\n".join(reader.take(7)))
 
     printed = "".join(ran.out + ran.stderr for ran in said)
     logged = _all_text(mam.here / ".mam" / "delegate_job_logs", leave_out="meta.json")
     beside = _all_text(mam.here / ".mam" / "jobs" / ".store", only="relay-")
     for secret in (token, password, key, github):
-        assert secret not in heard.read_text() + beside
+        assert secret not in received.read_text() + beside
     for secret in (key, github, f"/home/{CANARY}"):
         assert secret not in printed + logged
-    assert CANARY not in heard.read_text() + beside
+    assert CANARY not in received.read_text() + beside
     assert f"wrong-{CANARY}" not in printed + logged
     assert f"user:{CANARY}" not in printed + logged
-    assert heard.read_text().count("hmac_sig") == 7
+    assert received.read_text().count("hmac_sig") == 7
 
 
 def _hook_input() -> bytes:
@@ -63,7 +63,7 @@ def _all_text(folder: Path, only: str = "", leave_out: str = "-") -> str:
     return "".join(file.read_text(errors="replace") for file in files if file.name != leave_out)
 
 
-def test_a_password_is_in_no_process_s_words(mam: Mam, secure: Secure) -> None:
+def test_no_process_has_a_password_in_its_arguments(mam: Mam, secure: Secure) -> None:
     mam.env.update(secure.env("publisher"))
     relay = mam.start("relay")
     words = Path(f"/proc/{relay.pid}/cmdline")

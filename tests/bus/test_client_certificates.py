@@ -1,4 +1,4 @@
-"""A broker that lets in only who shows a certificate of its own authority; and files that are no good for that."""
+"""A broker that requires a client certificate of its own authority; and files that are not usable for that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bus.following import ended, opened
+from tests.bus.following import ended, local_store
 from tests.bus.mosquitto import Mosquitto
 from tests.bus.test_bad_brokers import make_certificates
 from tests.cli.command import Mam
@@ -28,8 +28,8 @@ allow_anonymous false
 """
 
 
-class Choosy:
-    """The broker, and the files of a client that it lets in."""
+class CertificateBroker:
+    """The broker, and the files of a client that it accepts."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -62,16 +62,18 @@ class Choosy:
 
 
 @pytest.fixture
-def choosy(tmp_path: Path) -> Iterator[Choosy]:
+def certificate_broker(tmp_path: Path) -> Iterator[CertificateBroker]:
     need("mosquitto", "openssl")
-    made = Choosy(tmp_path / "choosy")
+    made = CertificateBroker(tmp_path / "choosy")
     yield made
     made.broker.stop()
 
 
 @pytest.mark.parametrize("files", [{}, {"MQTT_CERTFILE": "both.pem", "MQTT_KEYFILE": ""}])
-def test_who_shows_its_certificate_is_let_in(mam: Mam, choosy: Choosy, files: dict[str, str]) -> None:
-    mam.env.update(choosy.env(**files))
+def test_who_shows_its_certificate_is_let_in(
+    mam: Mam, certificate_broker: CertificateBroker, files: dict[str, str]
+) -> None:
+    mam.env.update(certificate_broker.env(**files))
     job = mam.register()
     subscriber = mam.start("subscribe", job)
 
@@ -97,10 +99,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_said_of_its_file_and_the_event_waits(mam: Mam, choosy: Choosy, what: str) -> None:
+def test_errors_name_the_file_and_the_event_waits(mam: Mam, certificate_broker: CertificateBroker, what: str) -> None:
     files, words = WRONG[what]
     job = mam.register()
-    mam.env.update(choosy.env(**files))
+    mam.env.update(certificate_broker.env(**files))
 
     ran = mam("publish", job, "progress")
 
@@ -108,10 +110,10 @@ def test_what_is_wrong_is_said_of_its_file_and_the_event_waits(mam: Mam, choosy:
     assert len(ran.stderr.splitlines()) == 1, ran.stderr
     assert words in ran.stderr
     assert "waits in the journal" in ran.stderr
-    assert [event["seq"] for event in opened(mam).events(job)] == [1]
+    assert [event["seq"] for event in local_store(mam).events(job)] == [1]
     relayed = mam("relay", "--once")
     assert relayed.code in (2, 9)
     assert words in relayed.stderr
-    mam.env.update(choosy.env())
+    mam.env.update(certificate_broker.env())
     assert mam("relay", "--once").code == 0
     assert mam("relay", "--status", "--json").json[0]["waiting"] == 0

@@ -1,4 +1,4 @@
-"""`mam broker`: enough of a broker to try things out."""
+"""`mam broker`: a broker for trying things out."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import signal
 
 import pytest
 
-from tests.bus.following import ended, until_says
+from tests.bus.following import ended, wait_for_stderr
 from tests.bus.mosquitto import free_port
 from tests.cli.command import Mam
 
 pytestmark = pytest.mark.external
 
 
-def test_it_carries_the_news_on_this_host(mam: Mam) -> None:
+def test_it_delivers_events_on_this_host(mam: Mam) -> None:
     port = str(free_port())
     broker = mam.start("broker", "--port", port)
-    until_says(broker, f"127.0.0.1:{port}")
+    wait_for_stderr(broker, f"127.0.0.1:{port}")
     mam.env.update(MQTT_BROKER="127.0.0.1", MQTT_PORT=port)
     job = mam.register("x", "--sign")
     subscriber = mam.start("subscribe", job)

@@ -1,4 +1,4 @@
-"""examples/mosquitto/README.md, typed as it is written by somebody who answers what is asked."""
+"""examples/mosquitto/README.md, typed as written, with answers to its questions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def free_port() -> int:
 
 
 class Typist:
-    """A terminal in which `sh` runs the block; whoever reads what it shows answers."""
+    """A terminal in which `sh` runs the block; the test reads the output and answers."""
 
     def __init__(self, script: str, here: Path) -> None:
         self.shown = ""
@@ -67,7 +67,7 @@ def test_the_page_makes_a_broker_with_tls(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "mosquitto", example)
     port = free_port()
     settings = (example / "mosquitto.conf").read_text().replace("listener 8883", f"listener {port} 127.0.0.1")
-    # The page says what root does about files that another user must read; here root stays root.
+    # The page describes what root does for files that another user must read; here root stays root.
     (example / "mosquitto.conf").write_text(settings + "user root\n" * (os.geteuid() == 0))
     (script,) = re.findall(r"^```sh\n(.*?)^```$", (example / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     typist = Typist(script, tmp_path)

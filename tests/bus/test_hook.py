@@ -1,4 +1,4 @@
-"""`mam hook`: what an agent's hooks say becomes an event; the agent never notices."""
+"""`mam hook`: an agent's hook becomes an event, and never disturbs the agent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mam.agents.hook_events import event_from_hook
-from tests.bus.following import opened
+from tests.bus.following import local_store
 from tests.cli.command import Mam
 
 CANARY = "sk-canary-4f1c9e"
@@ -56,7 +56,7 @@ HOOKS: list[tuple[dict[str, Any], str | None]] = [
 
 
 @pytest.mark.parametrize(("given", "event"), HOOKS)
-def test_a_hook_is_an_event_without_anybody_s_text(given: dict[str, Any], event: str | None) -> None:
+def test_a_hook_becomes_an_event_without_private_text(given: dict[str, Any], event: str | None) -> None:
     told = event_from_hook("claude-code", {**COMMON, **given})
 
     assert (None if told is None else told[0]) == event
@@ -66,7 +66,7 @@ def test_a_hook_is_an_event_without_anybody_s_text(given: dict[str, Any], event:
         assert told[2]["hook"] == given["hook_event_name"]
 
 
-def test_names_that_are_somebody_s_text_are_left_out() -> None:
+def test_names_that_may_be_private_text_are_left_out() -> None:
     told = event_from_hook("claude-code", {"hook_event_name": "PermissionRequest", "tool_name": f"rm -rf {CANARY}\n"})
 
     assert told == (
@@ -81,12 +81,12 @@ def _hook(mam: Mam, job: str | None, given: object, *words: str) -> None:
     assert (ran.code, ran.stdout, ran.stderr) == (0, b"", "")
 
 
-def test_it_is_told_to_the_store(mam: Mam) -> None:
+def test_a_hook_is_stored_as_an_event(mam: Mam) -> None:
     job = mam.register()
 
     _hook(mam, job, {**COMMON, "hook_event_name": "PermissionRequest", **TOOL}, "claude-code")
 
-    (event,) = opened(mam).events(job)
+    (event,) = local_store(mam).events(job)
     assert (event["event"], event["detail"]) == ("permission_required", "claude-code needs permission for Write")
     assert event["data"] == {"source": "claude-code hook", "hook": "PermissionRequest", "tool": "Write"}
 
@@ -96,7 +96,7 @@ def test_outside_of_a_job_it_does_nothing(mam: Mam) -> None:
 
     _hook(mam, None, {**COMMON, "hook_event_name": "PermissionRequest"}, "claude-code")
 
-    assert opened(mam).events(job) == []
+    assert local_store(mam).events(job) == []
 
 
 @pytest.mark.parametrize(
@@ -104,22 +104,22 @@ def test_outside_of_a_job_it_does_nothing(mam: Mam) -> None:
     [b"", b"nonsense", b"[]", b"null", b"7", b'{"hook_event_name": 7}', b"{}", b"\xff\xfe", b"[" * 100_000,
      b'{"hook_event_name": "Stop"', b'"' + b"x" * 5_000_000],
 )  # fmt: skip
-def test_bad_input_is_nobody_s_trouble(mam: Mam, given: bytes) -> None:
+def test_bad_input_does_not_fail_the_hook(mam: Mam, given: bytes) -> None:
     job = mam.register()
 
     _hook(mam, job, given)
 
-    assert opened(mam).events(job) == []
+    assert local_store(mam).events(job) == []
 
 
 @pytest.mark.parametrize(
     "words", [["--bogus"], ["a", "b", "c"], ["--store"], ["--store", "/nowhere"], ["--json"], ["\n"]]
 )
-def test_bad_words_are_nobody_s_trouble(mam: Mam, words: list[str]) -> None:
+def test_bad_arguments_do_not_fail_the_hook(mam: Mam, words: list[str]) -> None:
     _hook(mam, mam.register(), {"hook_event_name": "Stop"}, *words)
 
 
-def test_a_job_that_is_not_there_is_nobody_s_trouble(mam: Mam) -> None:
+def test_an_unknown_job_does_not_fail_the_hook(mam: Mam) -> None:
     _hook(mam, "nosuchjob", {"hook_event_name": "Stop"})
     mam.register()
     _hook(mam, "nosuchjob", {"hook_event_name": "Stop"})
@@ -128,8 +128,8 @@ def test_a_job_that_is_not_there_is_nobody_s_trouble(mam: Mam) -> None:
         assert (ran.code, ran.stdout, ran.stderr) == (0, b"", "")
 
 
-def test_it_waits_for_nobody(mam: Mam, tmp_path: Path) -> None:
-    """A stdin that never ends, a door that never answers, a store that is locked: it is over in any case."""
+def test_a_hook_does_not_wait(mam: Mam, tmp_path: Path) -> None:
+    """With a stdin that never ends, a door that never answers or a locked store, the hook still ends in time."""
     job = mam.register()
     reading, writing = os.pipe()
     with socket.socket(socket.AF_UNIX) as door:

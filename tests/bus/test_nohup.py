@@ -1,4 +1,4 @@
-"""What nohup started does not end at a hangup: it still serves what comes after."""
+"""A process started by nohup ignores a hangup and serves what comes after it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import sys
 import pytest
 
 from tests.bus.conftest import Tracked
-from tests.bus.following import ended, until_says
+from tests.bus.following import ended, wait_for_stderr
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts, free_port
 from tests.cli.command import Mam
 
 pytestmark = pytest.mark.external
 
 
-def _hung_up(mam: Mam, says: str, *words: str) -> subprocess.Popen[bytes]:
+def _after_hangup(mam: Mam, says: str, *words: str) -> subprocess.Popen[bytes]:
     assert isinstance(mam, Tracked)
     process = subprocess.Popen(
         ["nohup", sys.executable, "-m", "mam", *words], cwd=mam.here, env=mam.env,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     mam.started.append(process)
-    until_says(process, says)
+    wait_for_stderr(process, says)
     process.send_signal(signal.SIGHUP)
     return process
 
@@ -31,7 +31,7 @@ def _hung_up(mam: Mam, says: str, *words: str) -> subprocess.Popen[bytes]:
 def test_a_relay_sends_what_comes_after_a_hangup(mam: Mam, broker: Mosquitto) -> None:
     job = mam.register()
     mam.env.update(broker.env)
-    relay = _hung_up(mam, "sending the events", "relay")
+    relay = _after_hangup(mam, "sending the events", "relay")
     reader = Reader(broker)
     del mam.env["MQTT_BROKER"]  # so that only the relay can send it
     mam("publish", job, "started")
@@ -43,7 +43,7 @@ def test_a_relay_sends_what_comes_after_a_hangup(mam: Mam, broker: Mosquitto) ->
 
 def test_a_broker_carries_what_comes_after_a_hangup(mam: Mam) -> None:
     port = str(free_port())
-    broker = _hung_up(mam, f"127.0.0.1:{port}", "broker", "--port", port)
+    broker = _after_hangup(mam, f"127.0.0.1:{port}", "broker", "--port", port)
     mam.env.update(MQTT_BROKER="127.0.0.1", MQTT_PORT=port)
 
     assert mam("publish", mam.register(), "started").stderr == ""

@@ -1,11 +1,10 @@
-"""The news of a database that many hosts share: one position for each broker, for the relays of all hosts."""
+"""The relay on a database that many hosts share: one position for each broker, for the relays of all hosts."""
 
 from __future__ import annotations
 
 import json
 import random
 import signal
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +13,9 @@ from mam.bus.relay_state import relay_lag
 from mam.bus.settings import Broker
 from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore
-from tests.bus.following import ended, numbers, relay_name, until_says
+from tests.bus.following import ended, numbers, relay_name, wait_for_stderr
 from tests.bus.mosquitto import Reader
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,22 +30,22 @@ EVENTS, KILLS = 30, 6
 
 
 @pytest.fixture
-def shared(news: Mam, database: str) -> Mam:
+def shared(mam_mqtt: Mam, database: str) -> Mam:
     """With a broker and a database."""
-    news.env["MAM_STORE"] = database
-    news("init")
-    return news
+    mam_mqtt.env["MAM_STORE"] = database
+    mam_mqtt("init")
+    return mam_mqtt
 
 
 @pytest.fixture
 def store(shared: Mam, database: str) -> Iterator[PostgresStore]:
-    opened = PostgresStore(database)
-    yield opened
-    opened.close()
+    local_store = PostgresStore(database)
+    yield local_store
+    local_store.close()
 
 
 def on_another_host(mam: Mam, folder: Path) -> None:
-    """Nothing of what the first one has on its disk."""
+    """Another host: nothing on its disk is shared with the first one."""
     (folder / "elsewhere").mkdir()
     mam.env["XDG_STATE_HOME"] = mam.env["HOME"] = str(folder / "elsewhere")
 
@@ -54,17 +54,15 @@ def stored(store: PostgresStore) -> set[tuple[str, int]]:
     return {(job.job_id, event["seq"]) for job in store.select(Query()) for event in store.events(job.job_id)}
 
 
-def until_sent(store: PostgresStore, broker: Mosquitto) -> None:
-    ends = time.monotonic() + 120
-    while relay_lag(store, Broker(host="127.0.0.1", port=broker.port)).waiting:
-        assert time.monotonic() < ends, "the events do not arrive"
-        time.sleep(0.05)
+def wait_until_sent(store: PostgresStore, broker: Mosquitto) -> None:
+    address = Broker(host="127.0.0.1", port=broker.port)
+    await_that(lambda: not relay_lag(store, address).waiting, "the events do not arrive", longest=120)
 
 
 def test_from_a_publisher_through_the_relay_to_a_subscriber(shared: Mam) -> None:
     job = shared.register()
     relay = shared.start("relay")
-    until_says(relay, "sending the events")
+    wait_for_stderr(relay, "sending the events")
     subscriber = shared.start("subscribe", job, "--json", "--timeout", "0", "--idle-timeout", "0")
     shared("publish", job, "started")
     shared("publish", job, "progress", "--detail", "half")
@@ -94,11 +92,11 @@ def test_a_relay_that_stays_is_seen_from_every_host(
     there = Broker(host="127.0.0.1", port=broker.port)
     assert not relay_lag(store, there).served
     relay = shared.start("relay")
-    until_says(relay, "sending the events")
+    wait_for_stderr(relay, "sending the events")
     on_another_host(shared, tmp_path)
     job = shared.register()
     shared("publish", job, "progress")
-    until_sent(store, broker)
+    wait_until_sent(store, broker)
     status = shared("relay", "--status", "--json").json
     assert [(one["served"], one["waiting"], one["sent"]) for one in status] == [(True, 0, 1)]
     relay.send_signal(signal.SIGTERM)
@@ -122,7 +120,7 @@ def test_two_relays_take_turns_and_killed_ones_lose_nothing(
         registry_publish(store, job, EVENTS // KILLS)
     shared("complete", job)
     code, out, _ = ended(subscriber)
-    until_sent(store, broker)
+    wait_until_sent(store, broker)
 
     assert (code, set(numbers(out))) == (0, stored(store))
     assert len(numbers(out)) == len(set(numbers(out))), "nothing is told twice"

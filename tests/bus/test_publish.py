@@ -1,4 +1,4 @@
-"""`mam publish` with a broker: stored first, then sent, by whoever is there to do it."""
+"""`mam publish` with a broker: the event is stored first, then sent by a resident relay or by the command itself."""
 
 from __future__ import annotations
 
@@ -7,32 +7,35 @@ import sys
 
 import pytest
 
-from tests.bus.following import ended, opened, until_says, until_served
+from tests.bus.following import ended, local_store, wait_for_relay, wait_for_stderr
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 from tests.cli.command import Mam
 
 pytestmark = pytest.mark.external
 
 
-def test_an_event_reaches_a_reader_that_is_not_ours(news: Mam, broker: Mosquitto) -> None:
-    job = news.register()
+def test_an_event_reaches_a_reader_that_is_not_ours(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    job = mam_mqtt.register()
     reader = Reader(broker)
 
-    assert news("publish", job, "started").line == "1"
-    assert news("publish", job, "progress", "--detail", "at /home/me/secret/file.txt", "--data", '{"a": 1}').line == "2"
+    assert mam_mqtt("publish", job, "started").line == "1"
+    assert (
+        mam_mqtt("publish", job, "progress", "--detail", "at /home/me/secret/file.txt", "--data", '{"a": 1}').line
+        == "2"
+    )
     lines = [as_parts(line) for line in reader.take(2)]
     reader.stop()
 
     assert [topic for _, topic, _ in lines] == [f"python/mqtt/jobs/{job}/events"] * 2
-    assert [payload for _, _, payload in lines] == opened(news).events(job)
+    assert [payload for _, _, payload in lines] == local_store(mam_mqtt).events(job)
     assert lines[1][2]["detail"] == "at …/file.txt"
     assert [retained for retained, _, _ in lines] == [False, False]
 
 
-def test_the_end_is_kept_by_the_broker_for_those_who_come_late(news: Mam, broker: Mosquitto) -> None:
-    job = news.register()
-    news("publish", job, "started")
-    news("publish", job, "completed", "--detail", "done")
+def test_the_end_is_kept_by_the_broker_for_those_who_come_late(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    job = mam_mqtt.register()
+    mam_mqtt("publish", job, "started")
+    mam_mqtt("publish", job, "completed", "--detail", "done")
 
     late = Reader(broker)
     retained, _, payload = as_parts(late.take(1)[0])
@@ -55,16 +58,16 @@ def test_without_a_broker_nothing_of_mqtt_is_even_imported(mam: Mam) -> None:
     assert "mam.bus.relay" not in ran.stderr
 
 
-def test_a_running_relay_is_left_to_do_it(news: Mam, broker: Mosquitto) -> None:
-    job = news.register()
+def test_a_running_relay_is_left_to_do_it(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    job = mam_mqtt.register()
     reader = Reader(broker)
-    relay = news.start("relay")
-    until_says(relay, "sending the events")
-    until_served(news)
+    relay = mam_mqtt.start("relay")
+    wait_for_stderr(relay, "sending the events")
+    wait_for_relay(mam_mqtt)
 
     ran = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "mam", "publish", job, "progress"],
-        capture_output=True, text=True, cwd=news.here, env=news.env,
+        capture_output=True, text=True, cwd=mam_mqtt.here, env=mam_mqtt.env,
     )  # fmt: skip
     payload = as_parts(reader.take(1)[0])[2]
     reader.stop()
@@ -92,35 +95,35 @@ def test_the_client_comes_without_http_and_mail_which_are_there_for_who_asks() -
     assert ran.stdout.split() == ["False", "True", "socks://here:1", "True", "True"]
 
 
-def test_a_broker_that_is_away_costs_nothing_but_time(news: Mam, broker: Mosquitto) -> None:
-    job = news.register()
+def test_a_broker_that_is_away_costs_nothing_but_time(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    job = mam_mqtt.register()
     broker.kill()
 
-    ran = news("publish", job, "started")
+    ran = mam_mqtt("publish", job, "started")
 
     assert ran.line == "1"
     assert f"127.0.0.1:{broker.port} cannot be reached" in ran.stderr
     assert "waits in the journal" in ran.stderr
     broker.start()
     reader = Reader(broker)
-    news("publish", job, "progress")
+    mam_mqtt("publish", job, "progress")
     assert [as_parts(line)[2]["seq"] for line in reader.take(2)] == [1, 2]
     reader.stop()
 
 
-def test_many_at_once_are_all_sent_in_order(news: Mam, broker: Mosquitto) -> None:
-    jobs = [news.register() for _ in range(4)]
+def test_many_at_once_are_all_sent_in_order(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    jobs = [mam_mqtt.register() for _ in range(4)]
     reader = Reader(broker)
 
     for _ in range(3):
-        started = [news.start("publish", job, "progress") for job in jobs]
+        started = [mam_mqtt.start("publish", job, "progress") for job in jobs]
         assert [ended(process)[0] for process in started] == [0] * 4
-    heard = [as_parts(line)[2] for line in reader.take(12)]
+    received = [as_parts(line)[2] for line in reader.take(12)]
     reader.stop()
 
     for job in jobs:
-        assert [payload["seq"] for payload in heard if payload["job_id"] == job] == [1, 2, 3]
-    assert news("relay", "--status", "--json").json[0]["waiting"] == 0
+        assert [payload["seq"] for payload in received if payload["job_id"] == job] == [1, 2, 3]
+    assert mam_mqtt("relay", "--status", "--json").json[0]["waiting"] == 0
 
 
 def test_a_broker_elsewhere_without_tls_is_refused(mam: Mam) -> None:
@@ -129,7 +132,7 @@ def test_a_broker_elsewhere_without_tls_is_refused(mam: Mam) -> None:
     ran = mam("publish", job, "progress", MQTT_BROKER="192.0.2.1")
 
     assert ran.line == "1"
-    assert "192.0.2.1:1883 is not on this host and has no TLS" in ran.stderr
+    assert "192.0.2.1:1883 is on another host and has no TLS" in ran.stderr
     assert "--insecure-broker" in ran.stderr
     mam("relay", MQTT_BROKER="192.0.2.1").failed(2, "has no TLS")
     mam("subscribe", job, MQTT_BROKER="192.0.2.1").failed(2, "has no TLS")
@@ -148,7 +151,7 @@ def test_host_and_port_may_be_written_in_one(mam: Mam, broker: Mosquitto) -> Non
     assert mam("publish", job, "progress", MQTT_BROKER=f"localhost:{broker.port}").stderr == ""
 
 
-def test_settings_that_make_no_sense_are_told_and_the_event_is_stored(mam: Mam) -> None:
+def test_invalid_settings_are_reported_and_the_event_is_stored(mam: Mam) -> None:
     job = mam.register()
 
     for host, port, tls, ca in (
@@ -159,4 +162,4 @@ def test_settings_that_make_no_sense_are_told_and_the_event_is_stored(mam: Mam) 
         assert ran.code == 0
         assert len(ran.stderr.splitlines()) == 1, ran.stderr
         assert "stored" in ran.stderr
-    assert len(opened(mam).events(job)) == 6
+    assert len(local_store(mam).events(job)) == 6

@@ -1,4 +1,4 @@
-"""The relay: in order, each event until the broker has taken it, whatever is killed."""
+"""The relay sends events in order, each until the broker acknowledges it, whatever is killed."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ import pytest
 from tests.bus.conftest import Tracked
 from tests.bus.following import (
     ended,
-    in_the_store,
+    local_store,
     numbers,
-    opened,
     sent_position,
     set_sent_position,
-    until_says,
-    until_served,
+    stored_events,
+    wait_for_relay,
+    wait_for_stderr,
 )
 from tests.bus.mosquitto import Mosquitto, Reader, as_parts
 from tests.cli.command import Mam
 from tests.faults.killing import count_kill
+from tests.waiting import await_that
 
 PUBLISHERS = 4
 EVENTS = int(os.environ.get("MAM_BUS_EVENTS", "200"))
-"""For 4 publishers together; 5,000 is the large dose."""
+"""For 4 publishers together; 5,000 in the long run."""
 RELAY_KILLS = int(os.environ.get("MAM_BUS_KILLS", "10"))
-"""200 is the large dose."""
+"""200 in the long run."""
 
 
 def _publishers(mam: Mam, jobs: list[str], count: int, *pause: str) -> list[subprocess.Popen[bytes]]:
@@ -61,20 +62,20 @@ def _all_ended(processes: list[subprocess.Popen[bytes]]) -> None:
 
 
 def _subscriber(mam: Mam, jobs: list[str]) -> subprocess.Popen[bytes]:
-    """It listens to the broker before anything is published: the retained end of an old job is heard only then."""
+    """The subscriber connects before anything is published: it gets the retained end of an old job only then."""
     return mam.start("subscribe", *jobs, "--json", "--timeout", "0", "--idle-timeout", "0")
 
 
-def test_a_broker_killed_in_the_middle_loses_nothing(news: Mam, broker: Mosquitto) -> None:
-    jobs = [news.register() for _ in range(PUBLISHERS)]
-    relay = news.start("relay")
-    until_says(relay, "sending the events")
-    subscriber = _subscriber(news, jobs)
-    # Two seconds at least: a relay saves how far it is every second, and quick ones would be done by then.
-    publishers = _publishers(news, jobs, EVENTS // PUBLISHERS - 1, f"{2 * PUBLISHERS / EVENTS:.4f}")
+def test_a_broker_killed_in_the_middle_loses_nothing(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    jobs = [mam_mqtt.register() for _ in range(PUBLISHERS)]
+    relay = mam_mqtt.start("relay")
+    wait_for_stderr(relay, "sending the events")
+    subscriber = _subscriber(mam_mqtt, jobs)
+    # At least two seconds: a relay saves its position every second, and quick publishers would be done by then.
+    publishers = _publishers(mam_mqtt, jobs, EVENTS // PUBLISHERS - 1, f"{2 * PUBLISHERS / EVENTS:.4f}")
 
     for turn in (1, 2):
-        _until_sent(news, broker, turn * EVENTS // 10)
+        _wait_until_sent(mam_mqtt, broker, turn * EVENTS // 10)
         broker.kill()
         broker.start()
     _all_ended(publishers)
@@ -82,144 +83,146 @@ def test_a_broker_killed_in_the_middle_loses_nothing(news: Mam, broker: Mosquitt
     relay.terminate()
     assert ended(relay)[0] == 0
 
-    heard = numbers(out)
+    received = numbers(out)
     assert code == 0
-    assert len(heard) == len(set(heard))
-    assert set(heard) == in_the_store(news)
-    assert len(heard) == EVENTS // PUBLISHERS * PUBLISHERS
+    assert len(received) == len(set(received))
+    assert set(received) == stored_events(mam_mqtt)
+    assert len(received) == EVENTS // PUBLISHERS * PUBLISHERS
     for job in jobs:
-        assert [seq for job_id, seq in heard if job_id == job] == sorted(seq for job_id, seq in heard if job_id == job)
+        assert [seq for job_id, seq in received if job_id == job] == sorted(
+            seq for job_id, seq in received if job_id == job
+        )
 
 
-def test_a_relay_killed_again_and_again_loses_nothing(news: Mam, broker: Mosquitto, tmp_path: Path) -> None:
-    jobs = [news.register() for _ in range(PUBLISHERS)]
-    heard_by_others = tmp_path / "heard"
-    with heard_by_others.open("wb") as file:
+def test_a_relay_killed_again_and_again_loses_nothing(mam_mqtt: Mam, broker: Mosquitto, tmp_path: Path) -> None:
+    jobs = [mam_mqtt.register() for _ in range(PUBLISHERS)]
+    received_by_others = tmp_path / "heard"
+    with received_by_others.open("wb") as file:
         reader = Reader(broker)
         copier = subprocess.Popen(["cat"], stdin=reader.process.stdout, stdout=file)
-        publishers = _publishers(news, jobs, EVENTS // PUBLISHERS - 1, "0.002")
+        publishers = _publishers(mam_mqtt, jobs, EVENTS // PUBLISHERS - 1, "0.002")
         chance = random.Random(5)
         for _ in range(RELAY_KILLS):
-            relay = news.start("relay")
-            until_says(relay, "sending the events")
-            time.sleep(chance.random() * 0.1)
+            relay = mam_mqtt.start("relay")
+            wait_for_stderr(relay, "sending the events")
+            time.sleep(chance.random() * 0.1)  # the random moment is the point
             relay.kill()
             relay.communicate()
             count_kill()
         _all_ended(publishers)
-        news("relay", "--once")
-        _until_holds(heard_by_others, in_the_store(news))
+        mam_mqtt("relay", "--once")
+        _until_holds(received_by_others, stored_events(mam_mqtt))
         reader.process.terminate()
         assert copier.wait(60) == 0
         reader.stop()
 
-    heard = _heard(heard_by_others)
-    assert set(heard) == in_the_store(news)
+    received = _received_events(received_by_others)
+    assert set(received) == stored_events(mam_mqtt)
     for job in jobs:
-        assert _first_times(heard, job) == sorted({seq for job_id, seq in heard if job_id == job})
-    assert news("relay", "--status", "--json").json[0]["waiting"] == 0
+        assert _first_times(received, job) == sorted({seq for job_id, seq in received if job_id == job})
+    assert mam_mqtt("relay", "--status", "--json").json[0]["waiting"] == 0
 
 
-def test_killed_between_the_answer_and_the_mark_it_sends_again(news: Mam, broker: Mosquitto) -> None:
-    job = news.register()
-    news("publish", job, "started")
-    before = sent_position(news, broker)
+def test_killed_between_the_answer_and_the_mark_it_sends_again(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    job = mam_mqtt.register()
+    mam_mqtt("publish", job, "started")
+    before = sent_position(mam_mqtt, broker)
     assert before is not None
-    news("publish", job, "progress")
-    set_sent_position(news, broker, before)  # as if it had been killed before the position was saved
+    mam_mqtt("publish", job, "progress")
+    set_sent_position(mam_mqtt, broker, before)  # as if it had been killed before the position was saved
     reader = Reader(broker)
 
-    news("relay", "--once")
-    heard = [as_parts(line)[2]["seq"] for line in reader.take(1)]
+    mam_mqtt("relay", "--once")
+    received = [as_parts(line)[2]["seq"] for line in reader.take(1)]
     reader.stop()
 
-    assert heard == [2]
+    assert received == [2]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"at": 7}', '{"epoch": 1, "number": -1, "mark": 0, "count": 0}'])
-def test_a_position_that_is_damaged_sends_everything_again(news: Mam, broker: Mosquitto, content: str) -> None:
-    job = news.register()
-    news("publish", job, "started")
-    set_sent_position(news, broker, content)
+def test_a_position_that_is_damaged_sends_everything_again(mam_mqtt: Mam, broker: Mosquitto, content: str) -> None:
+    job = mam_mqtt.register()
+    mam_mqtt("publish", job, "started")
+    set_sent_position(mam_mqtt, broker, content)
     reader = Reader(broker)
 
-    assert news("publish", job, "progress").code == 0
-    heard = [as_parts(line)[2]["seq"] for line in reader.take(2)]
+    assert mam_mqtt("publish", job, "progress").code == 0
+    received = [as_parts(line)[2]["seq"] for line in reader.take(2)]
     reader.stop()
 
-    assert heard == [1, 2]
+    assert received == [1, 2]
 
 
-def test_a_store_made_anew_is_sent_from_its_beginning(news: Mam, broker: Mosquitto) -> None:
-    news("publish", news.register(), "started")
-    of_another = sent_position(news, broker)
+def test_a_new_journal_is_sent_from_its_beginning(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    mam_mqtt("publish", mam_mqtt.register(), "started")
+    of_another = sent_position(mam_mqtt, broker)
     assert of_another is not None
-    shutil.rmtree(news.here / ".mam" / "jobs")
-    job = news.register("another")
-    set_sent_position(news, broker, of_another)
+    shutil.rmtree(mam_mqtt.here / ".mam" / "jobs")
+    job = mam_mqtt.register("another")
+    set_sent_position(mam_mqtt, broker, of_another)
     reader = Reader(broker)
 
-    ran = news("publish", job, "started")
-    again = news("publish", job, "progress")
-    heard = [as_parts(line)[2] for line in reader.take(2)]
+    ran = mam_mqtt("publish", job, "started")
+    again = mam_mqtt("publish", job, "progress")
+    received = [as_parts(line)[2] for line in reader.take(2)]
     reader.stop()
 
-    assert [(event["job_id"], event["seq"]) for event in heard] == [(job, 1), (job, 2)]
+    assert [(event["job_id"], event["seq"]) for event in received] == [(job, 1), (job, 2)]
     assert "sending it from its beginning" in ran.stderr
     assert again.stderr == "", "it is reported once"
 
 
-def test_two_relays_take_turns_and_the_second_takes_over(news: Mam, broker: Mosquitto) -> None:
-    job = news.register()
+def test_two_relays_take_turns_and_the_second_takes_over(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    job = mam_mqtt.register()
     reader = Reader(broker)
-    first = news.start("relay")
-    until_says(first, "sending the events")
-    until_served(news)
-    second = news.start("relay")
-    until_says(second, "sending the events")
+    first = mam_mqtt.start("relay")
+    wait_for_stderr(first, "sending the events")
+    wait_for_relay(mam_mqtt)
+    second = mam_mqtt.start("relay")
+    wait_for_stderr(second, "sending the events")
 
-    news("publish", job, "started")
+    mam_mqtt("publish", job, "started")
     assert as_parts(reader.take(1)[0])[2]["seq"] == 1
-    _until_sent(news, broker, 1)  # killed before that is saved, the second would rightly send it again
+    _wait_until_sent(mam_mqtt, broker, 1)  # if it is killed before that is saved, the second correctly sends it again
     first.kill()
     first.communicate()
-    news("publish", job, "progress")
-    news("publish", job, "progress")
-    heard = [as_parts(line)[2]["seq"] for line in reader.take(2)]
+    mam_mqtt("publish", job, "progress")
+    mam_mqtt("publish", job, "progress")
+    received = [as_parts(line)[2]["seq"] for line in reader.take(2)]
     reader.stop()
     second.terminate()
 
     assert ended(second)[0] == 0
-    assert heard == [2, 3]
+    assert received == [2, 3]
 
 
-def test_a_broker_that_was_away_is_found_again(news: Mam, broker: Mosquitto) -> None:
-    job = news.register()
+def test_a_broker_that_was_away_is_found_again(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    job = mam_mqtt.register()
     broker.kill()
-    relay = news.start("relay")
-    until_says(relay, "cannot be reached")
-    news("publish", job, "started")
-    assert news("relay", "--status", "--json").json == [
+    relay = mam_mqtt.start("relay")
+    wait_for_stderr(relay, "cannot be reached")
+    mam_mqtt("publish", job, "started")
+    assert mam_mqtt("relay", "--status", "--json").json == [
         {"broker": f"127.0.0.1:{broker.port}", "waiting": 1, "sent": 0, "served": True}
     ]
 
     broker.start()
-    until_says(relay, "is available again")
-    _until_sent(news, broker, 1)
+    wait_for_stderr(relay, "is available again")
+    _wait_until_sent(mam_mqtt, broker, 1)
     relay.send_signal(signal.SIGINT)
 
     assert ended(relay)[0] == 0
-    assert news("relay", "--status").line == f"127.0.0.1:{broker.port}\t0 waiting\t1 sent\tno relay runs"
+    assert mam_mqtt("relay", "--status").line == f"127.0.0.1:{broker.port}\t0 waiting\t1 sent\tno relay runs"
 
 
-def test_a_job_that_is_gone_is_cleared_from_the_broker(news: Mam, broker: Mosquitto) -> None:
-    job = news.register()
-    news("publish", job, "completed")
-    other = news.register()
-    assert news("prune", "--older-than", "0").line == "1 completed moved"
+def test_a_job_that_is_gone_is_cleared_from_the_broker(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    job = mam_mqtt.register()
+    mam_mqtt("publish", job, "completed")
+    other = mam_mqtt.register()
+    assert mam_mqtt("prune", "--older-than", "0").line == "1 completed moved"
 
-    news("publish", other, "started")
-    news("publish", other, "completed")
+    mam_mqtt("publish", other, "started")
+    mam_mqtt("publish", other, "completed")
     late = Reader(broker)
     topics = [as_parts(line)[1] for line in late.take(1)]
     late.stop()
@@ -227,35 +230,35 @@ def test_a_job_that_is_gone_is_cleared_from_the_broker(news: Mam, broker: Mosqui
     assert topics == [f"python/mqtt/jobs/{other}/events"]
 
 
-def test_a_topic_that_would_reach_others_is_not_used(news: Mam, broker: Mosquitto) -> None:
-    news.register()
-    store = news.here / ".mam" / "jobs"
+def test_a_topic_that_would_reach_others_is_not_used(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    mam_mqtt.register()
+    store = mam_mqtt.here / ".mam" / "jobs"
     template = json.loads(next(store.glob("*.json")).read_bytes())
     for number, prefix in enumerate(("a/#", "+/b", "$SYS/x", "", "nul\0", "half \ud800")):
         job = {**template, "job_id": f"bad{number}", "topic_prefix": prefix, "number": 0}
         (store / f"bad{number}.json").write_text(json.dumps(job))
-    assert "bad5" in news("adopt", "--all").out, "no store takes half of a character"
-    good = news.register()
+    assert "bad5" in mam_mqtt("adopt", "--all").out, "no store takes half of a character"
+    good = mam_mqtt.register()
     reader = Reader(broker, topic="#")
 
-    said = [news("publish", f"bad{number}", "progress") for number in range(5)]
-    news("publish", good, "progress")
-    heard = as_parts(reader.take(1)[0])
+    said = [mam_mqtt("publish", f"bad{number}", "progress") for number in range(5)]
+    mam_mqtt("publish", good, "progress")
+    received = as_parts(reader.take(1)[0])
     reader.stop()
 
     assert [ran.code for ran in said] == [0] * 5
-    assert heard[1] == f"python/mqtt/jobs/{good}/events"
+    assert received[1] == f"python/mqtt/jobs/{good}/events"
     assert "not a valid topic" in said[0].stderr
 
 
-def test_what_is_old_can_be_left_out(news: Mam, mam: Mam, broker: Mosquitto) -> None:
+def test_what_is_old_can_be_left_out(mam_mqtt: Mam, mam: Mam, broker: Mosquitto) -> None:
     job = mam.register()
     mam("publish", job, "started", MQTT_BROKER="")
-    assert news("relay", "--status", "--json").json[0]["waiting"] == 1
+    assert mam_mqtt("relay", "--status", "--json").json[0]["waiting"] == 1
 
-    assert news("relay", "--once", "--from-now").code == 0
+    assert mam_mqtt("relay", "--once", "--from-now").code == 0
 
-    assert news("relay", "--status", "--json").json[0] == {
+    assert mam_mqtt("relay", "--status", "--json").json[0] == {
         "broker": f"127.0.0.1:{broker.port}", "waiting": 0, "sent": 0, "served": False,
     }  # fmt: skip
 
@@ -278,33 +281,33 @@ def test_an_old_record_s_own_broker_is_used(mam: Mam, broker: Mosquitto) -> None
     reader = Reader(broker, topic="old/+/events")
 
     mam("publish", "abc12345", "started")
-    mam("publish", "abc12345", "progress", MQTT_BROKER="127.0.0.1", MQTT_PORT="1")  # the environment wins
+    mam("publish", "abc12345", "progress", MQTT_BROKER="127.0.0.1", MQTT_PORT="1")  # the environment takes precedence
     assert mam("relay", "--once").code == 0
-    heard = [as_parts(line)[2]["seq"] for line in reader.take(2)]
+    received = [as_parts(line)[2]["seq"] for line in reader.take(2)]
     reader.stop()
 
-    assert heard == [1, 2]
+    assert received == [1, 2]
 
 
-def test_the_files_beside_the_store_are_private(news: Mam) -> None:
-    news("publish", news.register(), "started")
+def test_the_files_beside_the_store_are_private(mam_mqtt: Mam) -> None:
+    mam_mqtt("publish", mam_mqtt.register(), "started")
 
-    files = list((news.here / ".mam" / "jobs" / ".store").glob("relay-*"))
+    files = list((mam_mqtt.here / ".mam" / "jobs" / ".store").glob("relay-*"))
     assert files
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "files"])
-def test_every_store_on_a_host_has_its_relay(news: Mam, broker: Mosquitto, kind: str, tmp_path: Path) -> None:
+def test_every_store_on_a_host_has_its_relay(mam_mqtt: Mam, broker: Mosquitto, kind: str, tmp_path: Path) -> None:
     address = f"sqlite://{tmp_path}/jobs.db" if kind == "sqlite" else str(tmp_path / "jobs")
-    job = news("register", "x", "--agent", "a", "--store", address).line
+    job = mam_mqtt("register", "x", "--agent", "a", "--store", address).line
     reader = Reader(broker)
 
-    news("publish", job, "started", "--store", address)
+    mam_mqtt("publish", job, "started", "--store", address)
     assert as_parts(reader.take(1)[0])[2]["job_id"] == job
     reader.stop()
 
-    assert news("relay", "--status", "--json", "--store", address).json[0]["waiting"] == 0
+    assert mam_mqtt("relay", "--status", "--json", "--store", address).json[0]["waiting"] == 0
 
 
 # -- shared ----------------------------------------------------------------------------------------------------------
@@ -315,33 +318,27 @@ def _sent(mam: Mam, broker: Mosquitto) -> int:
     return int(json.loads(position)["count"]) if position is not None else 0
 
 
-def _until_sent(mam: Mam, broker: Mosquitto, count: int) -> None:
-    ends = time.monotonic() + 240
-    while _sent(mam, broker) < count:
-        assert time.monotonic() < ends
-        time.sleep(0.01)
+def _wait_until_sent(mam: Mam, broker: Mosquitto, count: int) -> None:
+    await_that(lambda: _sent(mam, broker) >= count, longest=240)
 
 
-def _heard(file: Path) -> list[tuple[str, int]]:
+def _received_events(file: Path) -> list[tuple[str, int]]:
     lines = [line for line in file.read_text().splitlines() if line.startswith("> ")]
     return [(payload["job_id"], payload["seq"]) for _, _, payload in (as_parts(line[2:]) for line in lines)]
 
 
 def _until_holds(file: Path, wanted: set[tuple[str, int]]) -> None:
-    ends = time.monotonic() + 120
-    while not wanted <= set(_heard(file)):
-        assert time.monotonic() < ends, wanted - set(_heard(file))
-        time.sleep(0.05)
+    await_that(lambda: wanted <= set(_received_events(file)), "events are missing", longest=120)
 
 
-def _first_times(heard: list[tuple[str, int]], job: str) -> list[int]:
-    return list(dict.fromkeys(seq for job_id, seq in heard if job_id == job))
+def _first_times(received: list[tuple[str, int]], job: str) -> list[int]:
+    return list(dict.fromkeys(seq for job_id, seq in received if job_id == job))
 
 
-def test_the_events_of_the_store_are_all_there(news: Mam) -> None:
-    """The harness itself: what it compares with is what `mam` shows."""
-    job = news.register()
-    news("publish", job, "started")
+def test_the_events_of_the_store_are_all_there(mam_mqtt: Mam) -> None:
+    """The harness itself: it compares with what `mam` shows."""
+    job = mam_mqtt.register()
+    mam_mqtt("publish", job, "started")
 
-    assert in_the_store(news) == {(job, 1)}
-    assert [event["seq"] for event in opened(news).events(job)] == [1]
+    assert stored_events(mam_mqtt) == {(job, 1)}
+    assert [event["seq"] for event in local_store(mam_mqtt).events(job)] == [1]

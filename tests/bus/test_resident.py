@@ -1,4 +1,4 @@
-"""The relay inside of a process that has other things to do."""
+"""The relay in a background thread."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
     return MemoryStore()
 
 
-def _resident(store: MemoryStore, broker: Mosquitto) -> BackgroundRelay:
+def _background_relay(store: MemoryStore, broker: Mosquitto) -> BackgroundRelay:
     return BackgroundRelay(store, Broker(host="127.0.0.1", port=broker.port), QUIET.append)
 
 
 def test_it_sends_what_it_is_woken_for(store: MemoryStore, broker: Mosquitto) -> None:
     registry = Registry(store)
     reader = Reader(broker)
-    background = _resident(store, broker)
+    background = _background_relay(store, broker)
     background.start()
 
     job = registry.register(prompt="x", agent="a").job.job_id
@@ -50,11 +50,11 @@ def test_it_sends_what_it_is_woken_for(store: MemoryStore, broker: Mosquitto) ->
 
 
 def test_stopped_at_once_it_still_sends_what_was_stored(store: MemoryStore, broker: Mosquitto) -> None:
-    """A worker that runs one short job ends before a connection stands."""
+    """A worker that runs one short job ends before the connection is open."""
     reader = Reader(broker)
     job = Registry(store).register(prompt="x", agent="a").job.job_id
     Registry(store).complete(job)
-    background = _resident(store, broker)
+    background = _background_relay(store, broker)
 
     background.start()
     background.stop(30)
@@ -65,7 +65,7 @@ def test_stopped_at_once_it_still_sends_what_was_stored(store: MemoryStore, brok
 def test_of_two_one_sends_and_the_other_takes_over(store: MemoryStore, broker: Mosquitto) -> None:
     registry = Registry(store)
     reader = Reader(broker)
-    first, second = _resident(store, broker), _resident(store, broker)
+    first, second = _background_relay(store, broker), _background_relay(store, broker)
     first.start()
     job = registry.register(prompt="x", agent="a").job.job_id
     registry.publish(job, event="started")

@@ -50,7 +50,7 @@ def test_the_registry_directory_can_be_named(mam: Mam, tmp_path: Path) -> None:
     assert _run(mam, "job_subscriber.py", "--job", job, "--registry-dir", directory).code == 7
 
 
-def test_what_is_wrong_is_said_in_one_line(mam: Mam) -> None:
+def test_an_error_is_one_line(mam: Mam) -> None:
     mam.register()
 
     _run(mam, "publish_event.py", "--job", "nosuchjob", "--event", "started").failed(1, "nosuchjob")

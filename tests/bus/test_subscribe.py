@@ -1,4 +1,4 @@
-"""`mam subscribe`: the registry first, then the news, until the jobs have ended."""
+"""`mam subscribe`: first the registry, then new events, until the jobs have ended."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from mam.events.wire import to_wire
-from tests.bus.following import ended, opened, until_prints, until_says
+from tests.bus.following import ended, local_store, wait_for_stderr, wait_for_stdout
 from tests.bus.mosquitto import Mosquitto, send
 from tests.cli.command import Mam
+from tests.waiting import await_that
 
 
 @pytest.fixture(params=["store", "broker"])
 def either(request: pytest.FixtureRequest, mam: Mam) -> Mam:
-    """What has to be the same with a broker and without."""
+    """Each test runs with a broker and without one."""
     if request.param == "broker":
         mam.env.update(request.getfixturevalue("broker").env)
     return mam
@@ -31,9 +32,9 @@ def test_started_before_the_agent_it_tells_everything_and_ends(either: Mam) -> N
     subscriber = either.start("subscribe", job)
 
     either("publish", job, "started")
-    assert until_prints(subscriber, "started") == f"{job}\t1\tstarted\tstarted\n"
+    assert wait_for_stdout(subscriber, "started") == f"{job}\t1\tstarted\tstarted\n"
     either("publish", job, "progress", "--detail", "half")
-    assert until_prints(subscriber, "half") == f"{job}\t2\tprogress\thalf\n"
+    assert wait_for_stdout(subscriber, "half") == f"{job}\t2\tprogress\thalf\n"
     either("complete", job)
     either("relay", "--once")
     code, out, _ = ended(subscriber)
@@ -50,7 +51,7 @@ def test_started_after_the_end_it_ends_too(either: Mam, verb: str, code: int) ->
     ran = either("subscribe", job, "--json")
 
     assert ran.code == code
-    assert [json.loads(line) for line in ran.out.splitlines()] == opened(either).events(job)
+    assert [json.loads(line) for line in ran.out.splitlines()] == local_store(either).events(job)
 
 
 def test_of_several_jobs_an_error_wins(either: Mam) -> None:
@@ -64,12 +65,12 @@ def test_of_several_jobs_an_error_wins(either: Mam) -> None:
     assert either("subscribe", *jobs, "--replay").code == 7
 
 
-def test_what_was_told_before_is_not_told_again(either: Mam) -> None:
+def test_events_that_were_printed_before_are_not_printed_again(either: Mam) -> None:
     job = either.register()
     either("publish", job, "started")
     first = either.start("subscribe", job)
-    until_prints(first, "started")
-    _until_received(either, job, [1])
+    wait_for_stdout(first, "started")
+    _wait_until_recorded(either, job, [1])
     first.kill()
     first.communicate()
     either("complete", job)
@@ -103,7 +104,7 @@ def test_waiting_for_permission_is_not_silence(either: Mam) -> None:
     job = either.register()
     either("publish", job, "permission_required")
     subscriber = either.start("subscribe", job, "--idle-timeout", "0.3")
-    until_prints(subscriber, "permission_required")
+    wait_for_stdout(subscriber, "permission_required")
 
     with pytest.raises(Exception, match="timed out"):
         subscriber.wait(1.5)
@@ -114,18 +115,17 @@ def test_waiting_for_permission_is_not_silence(either: Mam) -> None:
 
 def test_a_lost_job_is_settled_by_those_who_wait(either: Mam) -> None:
     job = either.register()
-    store = opened(either)
+    store = local_store(either)
     from mam.registry import Registry
 
     for _ in range(3):
-        Registry(store).pick("shell", owner="me", lease_seconds=0.01)
-        time.sleep(0.02)
+        await_that(lambda: Registry(store).pick("shell", owner="me", lease_seconds=0.01))
     store.close()
 
     assert either("subscribe", job).code == 7
 
 
-def test_everything_is_told_from_now_on(either: Mam) -> None:
+def test_events_of_all_jobs_are_printed_from_now_on(either: Mam) -> None:
     old = either.register()
     either("publish", old, "started")
     subscriber = either.start("subscribe", "--all", "--json", "--timeout", "60")
@@ -134,8 +134,8 @@ def test_everything_is_told_from_now_on(either: Mam) -> None:
     either("publish", new, "started")
     either("publish", new, "completed")
 
-    told = json.loads(until_prints(subscriber, f'"{new}"'))
-    end = json.loads(until_prints(subscriber, "completed"))
+    told = json.loads(wait_for_stdout(subscriber, f'"{new}"'))
+    end = json.loads(wait_for_stdout(subscriber, "completed"))
     subscriber.kill()
     subscriber.communicate()
 
@@ -153,30 +153,30 @@ def test_what_it_needs(mam: Mam) -> None:
 # -- the broker ------------------------------------------------------------------------------------------------------
 
 
-def test_a_broker_that_restarts_is_survived(news: Mam, broker: Mosquitto) -> None:
-    job = news.register()
-    subscriber = news.start("subscribe", job)
-    news("publish", job, "started")
-    until_prints(subscriber, "started")
+def test_a_broker_that_restarts_is_survived(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    job = mam_mqtt.register()
+    subscriber = mam_mqtt.start("subscribe", job)
+    mam_mqtt("publish", job, "started")
+    wait_for_stdout(subscriber, "started")
 
     broker.kill()
-    until_says(subscriber, "Following the store")
-    news("publish", job, "progress", "--detail", "meanwhile")
-    until_prints(subscriber, "meanwhile")
+    wait_for_stderr(subscriber, "Following the store")
+    mam_mqtt("publish", job, "progress", "--detail", "meanwhile")
+    wait_for_stdout(subscriber, "meanwhile")
     broker.start()
-    until_says(subscriber, "is available again")
-    news("publish", job, "completed")
+    wait_for_stderr(subscriber, "is available again")
+    mam_mqtt("publish", job, "completed")
 
     assert ended(subscriber)[0] == 0
 
 
-def test_a_broker_that_was_never_there_is_done_without(news: Mam, broker: Mosquitto) -> None:
-    job = news.register()
+def test_a_broker_that_was_never_there_is_done_without(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    job = mam_mqtt.register()
     broker.kill()
-    subscriber = news.start("subscribe", job)
-    until_says(subscriber, "cannot be reached")
+    subscriber = mam_mqtt.start("subscribe", job)
+    wait_for_stderr(subscriber, "cannot be reached")
 
-    news("complete", job)
+    mam_mqtt("complete", job)
 
     assert ended(subscriber)[0] == 0
 
@@ -206,44 +206,46 @@ def _lies(job: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("words", [[], ["--sign"]])
-def test_nothing_that_is_sent_makes_it_tell_what_did_not_happen(news: Mam, broker: Mosquitto, words: list[str]) -> None:
-    job = news.register("x", *words)
+def test_nothing_that_is_sent_makes_it_tell_what_did_not_happen(
+    mam_mqtt: Mam, broker: Mosquitto, words: list[str]
+) -> None:
+    job = mam_mqtt.register("x", *words)
     for message in GARBAGE[1:3]:
         send(broker, _topic(job), message, "--retain")
-    subscriber = news.start("subscribe", job)
-    news("publish", job, "started")
-    until_prints(subscriber, "started")
+    subscriber = mam_mqtt.start("subscribe", job)
+    mam_mqtt("publish", job, "started")
+    wait_for_stdout(subscriber, "started")
 
     for message in GARBAGE + _lies(job):
         send(broker, _topic(job), message)
-    news("publish", job, "progress", "--detail", "true")
-    assert until_prints(subscriber, "\t") == f"{job}\t2\tprogress\ttrue\n"
+    mam_mqtt("publish", job, "progress", "--detail", "true")
+    assert wait_for_stdout(subscriber, "\t") == f"{job}\t2\tprogress\ttrue\n"
     for message in _lies(job):
         send(broker, _topic(job), message)
-    news("publish", job, "error", "--detail", "really")
+    mam_mqtt("publish", job, "error", "--detail", "really")
     code, out, err = ended(subscriber)
 
     assert (code, out) == (7, f"{job}\t3\terror\treally\n")
     assert "dropped a message" in err
     assert "Traceback" not in err
     assert len(err.splitlines()) < 30
-    assert [event["seq"] for event in opened(news).events(job)] == [1, 2, 3]
+    assert [event["seq"] for event in local_store(mam_mqtt).events(job)] == [1, 2, 3]
 
 
-def test_a_signed_job_s_events_carry_their_signature(news: Mam, broker: Mosquitto) -> None:
+def test_a_signed_job_s_events_carry_their_signature(mam_mqtt: Mam, broker: Mosquitto) -> None:
     from tests.bus.mosquitto import Reader, as_parts
 
-    job = news.register("x", "--sign")
+    job = mam_mqtt.register("x", "--sign")
     reader = Reader(broker)
 
-    news("publish", job, "started")
+    mam_mqtt("publish", job, "started")
     payload = as_parts(reader.take(1)[0])[2]
     reader.stop()
 
     assert len(payload["data"]["hmac_sig"]) == 64
-    token = opened(news).secrets(job)["auth_token"]
+    token = local_store(mam_mqtt).secrets(job)["auth_token"]
     assert len(token) == 43
-    assert token not in "".join(file.read_text(errors="replace") for file in _files(news) if file.name != "secrets")
+    assert token not in "".join(file.read_text(errors="replace") for file in _files(mam_mqtt) if file.name != "secrets")
 
 
 # -- shared ----------------------------------------------------------------------------------------------------------
@@ -259,14 +261,14 @@ def _received(mam: Mam, job: str) -> list[dict[str, dict[str, int]]]:
     return [line for line in lines if line["event"] == "received"]
 
 
-def _until_received(mam: Mam, job: str, numbers: list[int]) -> None:
+def _wait_until_recorded(mam: Mam, job: str, numbers: list[int]) -> None:
     ends = time.monotonic() + 60
     while [line["payload"]["seq"] for line in _received(mam, job)] != numbers:
         assert time.monotonic() < ends
 
 
 def _until_follows(mam: Mam, subscriber: object, job: str) -> None:
-    """It has begun to listen when it tells something."""
+    """Wait until the subscriber prints an event, so that it is known to follow."""
     import os
     import select
 

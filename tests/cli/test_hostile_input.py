@@ -22,6 +22,8 @@ VALUES = {
     "endless": "1e999",
     "a long number": "9" * 5_000,
 }
+DIFFERENT = ["closed brackets", "NaN", "a long number"]
+"""One for each limit of the parser. Events get all values; these show that the other inputs pass the same parser."""
 TOML = {
     "brackets": "a = " + "[" * 100_000,
     "lists": "a = " + "[" * 300 + "]" * 300,
@@ -34,7 +36,7 @@ TOML = {
 }
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", DIFFERENT)
 def test_a_record(mam: Mam, name: str) -> None:
     """The registry goes on with what it has, and no verb but `adopt` minds the file."""
     mam("init")
@@ -56,7 +58,7 @@ def test_the_data_of_an_event(mam: Mam, name: str) -> None:
     assert mam("publish", job, "progress", "--data", '{"a": 1}').code == 0
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", DIFFERENT)
 def test_a_hook(mam: Mam, name: str) -> None:
     mam("init")
     job = mam("register", "do", "--agent", "shell").line
@@ -80,12 +82,12 @@ def test_a_file_of_settings(mam: Mam, name: str) -> None:
     assert mam("list").code == 0
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", DIFFERENT)
 def test_a_value_of_a_setting(mam: Mam, name: str) -> None:
     mam("config", "set", "prices.x", f"{{input = {VALUES[name]}}}").failed(2, "prices.x")
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", DIFFERENT)
 def test_the_list_of_trusted_files(mam: Mam, tmp_path: Path, name: str) -> None:
     """One that cannot be read trusts nothing, and stops nothing."""
     mam("init")

@@ -30,16 +30,21 @@ def test_help_shows_nine_verbs_first_and_the_rest_under_more(mam: Mam) -> None:
     assert max(map(len, shown.out.splitlines())) <= 120
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself_without_a_store(mam: Mam, verb: str) -> None:
-    shown = mam(verb, "--help")
-    assert shown.code == 0
-    assert shown.stderr == ""
-    assert shown.out.startswith(f"usage: mam {verb} ")
-    assert (load(verb).__doc__ or "").partition("\n")[0] in shown.out
-    for option in ("--store", "--registry-dir", "--json", "--help"):
-        assert option in shown.out
-    assert mam("help", verb).out == shown.out
+def test_every_verb_explains_itself_without_a_store(
+    mam: Mam, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(mam.here)
+    for verb in VERBS:
+        assert run([verb, "--help"]) == 0
+        shown = capsys.readouterr()
+        assert shown.err == ""
+        assert shown.out.startswith(f"usage: mam {verb} ")
+        assert (load(verb).__doc__ or "").partition("\n")[0] in shown.out
+        for option in ("--store", "--registry-dir", "--json", "--help"):
+            assert option in shown.out, verb
+        assert run(["help", verb]) == 0
+        assert capsys.readouterr().out == shown.out
+    assert mam("help", "pick").out == mam("pick", "--help").out != ""
     assert list(mam.here.iterdir()) == []
 
 

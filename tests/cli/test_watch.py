@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.cli.command import Mam
+    from tests.waiting import Gate
 
 pytestmark = pytest.mark.external
 
@@ -152,13 +153,13 @@ def test_a_job_opens_with_its_reasons_its_events_and_its_output(command: Mam) ->
         terminal.shows_not("KEYS")
 
 
-def test_the_output_of_a_running_job_is_shown_as_it_comes(command: Mam) -> None:
-    job = command.register("echo begun; while [ ! -e go ]; do sleep 0.05; done; echo much later; sleep 600", "-s", "x")
+def test_the_output_of_a_running_job_is_shown_as_it_comes(command: Mam, gate: Gate) -> None:
+    job = command.register(f"echo begun; {gate.wait}; echo much later; sleep 600", "-s", "x")
     with watch(command) as terminal, worker(command, "-s", "x"):
         terminal.shows(f"{job[:8]}  ▶ running")
         terminal.type("o")
         terminal.shows("  begun")
-        (command.here / "go").touch()
+        gate.open()
         terminal.shows("  much later")
 
 

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from mam.config.inbox import INBOX_KEYS, MODES, QUEUE_KEYS
 from mam.inbox.front_matter import KEYS
 from mam.inbox.mirror import TRANSITIONS
@@ -19,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "inbox.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("key", [*KEYS, *INBOX_KEYS, *QUEUE_KEYS])
-def test_every_key_is_documented(key: str) -> None:
-    assert re.search(rf"^\| [^|]*`{key}`", TEXT, re.MULTILINE), key
+def test_every_key_is_documented() -> None:
+    keys = [*KEYS, *INBOX_KEYS, *QUEUE_KEYS]
+    assert [key for key in keys if not re.search(rf"^\| [^|]*`{key}`", TEXT, re.MULTILINE)] == []
 
 
 def test_modes_states_and_the_default_command_are_documented() -> None:

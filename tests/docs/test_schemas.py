@@ -137,7 +137,9 @@ def test_records_fit(world: World) -> None:
 
 
 def test_snapshots_in_the_audit_log_fit(world: World) -> None:
-    for job_id in list_jobs(str(world.logs_dir)):
+    job_ids = list_jobs(str(world.logs_dir))
+    assert {*job_ids} == {record["job_id"] for record in world.records()}
+    for job_id in job_ids:
         validator("job.schema.json").validate(read_meta(str(world.logs_dir), job_id))
 
 
@@ -189,11 +191,12 @@ def test_a_record_that_is_wrong_does_not_fit(world: World, change: dict[str, Any
     assert not validator("job.schema.json").is_valid({**record, **change})
 
 
-@pytest.mark.parametrize("name", schema("job.schema.json")["required"])
-def test_a_record_without_a_field_of_the_seed_does_not_fit(world: World, name: str) -> None:
+def test_a_record_without_a_field_of_the_seed_does_not_fit(world: World) -> None:
     record = world.records()[0]
-    del record[name]
-    assert not validator("job.schema.json").is_valid(record)
+    assert validator("job.schema.json").is_valid(record)
+    for name in schema("job.schema.json")["required"]:
+        without = {field: value for field, value in record.items() if field != name}
+        assert not validator("job.schema.json").is_valid(without), name
 
 
 BROKEN_EVENTS: list[dict[str, Any]] = [

@@ -15,13 +15,13 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.faults.homes import Home
 from tests.faults.verbs import parted
+from tests.waiting import await_that
 
 ATTACHED = 20.0
 LARGEST = 1 << 16
@@ -87,11 +87,12 @@ class Brood:
 
     def _await_tracer(self, tracer: subprocess.Popen[bytes]) -> None:
         status = Path(f"/proc/{self._process.pid}/status")
-        ends = time.monotonic() + ATTACHED
-        while f"TracerPid:\t{tracer.pid}\n" not in status.read_text(encoding="ascii"):
+
+        def is_attached() -> bool:
             assert tracer.poll() is None, "strace may not attach itself here"
-            assert time.monotonic() < ends, "strace did not attach itself"
-            time.sleep(0.001)
+            return f"TracerPid:\t{tracer.pid}\n" in status.read_text(encoding="ascii")
+
+        await_that(is_attached, "strace did not attach itself", longest=ATTACHED)
 
 
 def main() -> None:

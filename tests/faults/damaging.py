@@ -24,6 +24,7 @@ def damaged(
     """The place with one file spoilt at each byte in turn, or at each so-manyth; and what that file holds now."""
     wreck = origin.parent / "wreck"
     data = (origin / name).read_bytes()
+    assert data, f"{name} has no byte that could be spoilt"
     for at in range(0, min(len(data), upto), max(1, stride // DOSE)):
         copied(origin, wreck)
         spoilt = DAMAGES[damage](data, at)

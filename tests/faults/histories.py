@@ -162,7 +162,7 @@ class Crowd:
             for _ in range(self._plan.processes):
                 self._hire()
             for _ in range(self._plan.faults):
-                time.sleep(self._chance.uniform(0, LEASE / 3))
+                time.sleep(self._chance.uniform(0, LEASE / 3))  # the random moment is the point
                 self._chance.choice((self._kill, self._kill, self._stop, self._set_clock))()
         finally:
             failed = [member for member in self._alive if not self._crew.is_done(member)]
@@ -192,7 +192,7 @@ class Crowd:
         """For longer than its lease, and then on as if nothing had been."""
         victim = self._chance.choice(self._alive).process
         os.kill(victim, signal.SIGSTOP)
-        time.sleep(LEASE * 1.2)
+        time.sleep(LEASE * 1.2)  # it is the passing of time that is tested
         os.kill(victim, signal.SIGCONT)
 
     def _set_clock(self) -> None:
@@ -274,8 +274,7 @@ def _last_look(store: Store, job_id: str) -> Call:
 
 def _check_that_it_goes_on(store: Store) -> None:
     """When the faults have stopped and the last lease is over, every job has ended or can be claimed and ended."""
-    time.sleep(LEASE)
     registry = Registry(store)
-    while (job := registry.pick(LABEL, owner="last")) is not None:
+    while (job := registry.pick(LABEL, owner="last", wait=LEASE)) is not None:
         registry.complete(job.job_id, attempt=job.attempt)
     assert all(job.status.ended for job in store.select(Query(label=LABEL)))

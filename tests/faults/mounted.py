@@ -27,6 +27,7 @@ from tests.faults.homes import Boot, Home
 from tests.faults.judging import Told, act, check_no_problems, check_store
 from tests.faults.killing import forked
 from tests.needs import program
+from tests.waiting import await_that
 
 KINDS = {"ext4": (["mkfs.ext4", "-q", "-F"], 48), "xfs": (["mkfs.xfs", "-q", "-f"], 320)}
 """How each is made, and how many megabytes it needs at least."""
@@ -64,23 +65,21 @@ class Disk:
 
     def mount(self) -> None:
         """Until it is a living one: while a process with mounts of its own still has the dead one, we get that back."""
-        ends = time.monotonic() + PATIENCE
-        while True:
+
+        def is_alive() -> bool:
             _called(_LIBC.mount(self._device, bytes(self.path), self._kind.encode(), 0, None), "mount")
             try:
                 os.listdir(self.path)
-                return
             except OSError:
-                assert time.monotonic() < ends, "somebody keeps the dead disk mounted"
-            self.unmount()
-            time.sleep(0.05)
+                self.unmount()
+                return False
+            return True
+
+        await_that(is_alive, "a process keeps the dead disk mounted")
 
     def unmount(self) -> None:
         """Waits until nobody has anything open there any more: what is mounted again meanwhile is the dead one."""
-        ends = time.monotonic() + PATIENCE
-        while _LIBC.umount2(bytes(self.path), 0):
-            assert time.monotonic() < ends, "somebody keeps the disk busy"
-            time.sleep(0.002)
+        await_that(lambda: _LIBC.umount2(bytes(self.path), 0) == 0, "a process keeps the disk busy")
 
     def cut_power(self) -> None:
         descriptor = os.open(self.path, os.O_RDONLY)

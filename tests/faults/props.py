@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mam.errors import StoreMissing, StoreUnavailable
 from tests.bus.mosquitto import Mosquitto, Reader
-from tests.moving.registries import contents, furnish, made, opened
+from tests.maintenance.registries import contents, furnish, made, opened
 from tests.needs import need
 
 if TYPE_CHECKING:

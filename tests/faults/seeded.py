@@ -255,11 +255,11 @@ MUTANTS = [
     ),
     Mutant(
         name="what a dead agent left is not looked for", file="src/mam/work/attempt.py",
-        old="            left.append(end_strays(strays))\n", new="            pass\n", caught_by=f"{WORK}/test_strays.py",
+        old="            left.append(end_orphans(find_orphans))\n", new="            pass\n", caught_by=f"{WORK}/test_orphans.py",
     ),
     Mutant(
         name="a trace still names a keeper that has another job", file="src/mam/work/attempt.py",
-        old="            self._forget_trace()\n", new="", caught_by=f"{WORK}/test_traces.py",
+        old="            self._remove_pid_line()\n", new="", caught_by=f"{WORK}/test_pidfiles.py",
     ),
     Mutant(
         name="an inbox whose ledger is lost takes its files again", file="src/mam/inbox/repair.py",
@@ -273,7 +273,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a worker does not give its claim id", file="src/mam/work/claim.py",
-        old='"claim_id": job.claim_id}', new='"claim_id": None}', caught_by=f"{WORK}/test_holding.py",
+        old='"claim_id": job.claim_id}', new='"claim_id": None}', caught_by=f"{WORK}/test_claim.py",
     ),
     Mutant(
         name="the position moves before the broker has answered", file="src/mam/bus/relay.py",

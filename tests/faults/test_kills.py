@@ -113,7 +113,9 @@ def test_killed_while_the_store_is_made(folder: Path, home: Home, seam: str) -> 
         home.make(place)
         acknowledge(Registry(home.open(place)).register(prompt="first", agent="codex").job.job_id)
 
+    steps = 0
     for _step, acknowledged in kill_points(home.seams[seam], work):
+        steps += 1
         home.make(place)
         store = home.open(place)
         check_store(home, place, store)
@@ -121,6 +123,7 @@ def test_killed_while_the_store_is_made(folder: Path, home: Home, seam: str) -> 
         assert Registry(store).register(prompt="next", agent="codex").created
         store.close()
         shutil.rmtree(place)
+    assert steps > LEAST_STEPS[seam], "the seam no longer reaches the steps"
 
 
 def test_killed_while_the_database_is_rebuilt(folder: Path) -> None:

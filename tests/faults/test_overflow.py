@@ -19,7 +19,7 @@ from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore
 from tests.faults.dose import DOSE
 from tests.inbox.commands import WHERE, Desk
-from tests.work.support import await_that
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -40,7 +40,7 @@ KILLING_TESTS = {
 AT_WORK = {
     "workers": "tests/work/test_worker_kills.py",
     "relays": "tests/bus/test_relay.py::test_a_relay_killed_again_and_again_loses_nothing",
-    "migrations": "tests/moving/test_kills.py",
+    "migrations": "tests/maintenance/test_kills.py",
 }
 """Tests that kill again and again what lives on, at a moment that chance picks."""
 ON_A_REAL_DISK = 10

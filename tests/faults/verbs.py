@@ -59,7 +59,7 @@ ELSEWHERE = {
     "rebuild": "faults/test_kills.py",
     "subscribe": "bus/test_subscribe_all.py",
     "inbox watch": "inbox/test_dropping.py",
-    "workspaces": "work/test_removing.py",
+    "workspaces": "work/test_cleanup.py",
     "agents start": "agents/test_sessions.py",
     "agents stop": "agents/test_sessions.py",
     "agents restart": "agents/test_sessions.py",

@@ -1,4 +1,4 @@
-"""The command `mam inbox` in a world of its own, with settings that a person would have."""
+"""The command `mam inbox` in an environment of its own, with typical settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WHERE = "acme/shop/main"
 
 
 class Desk(Mam):
-    """`desk.drop(…)`, `desk.once()`, `desk.told(…)`: as a person uses it, in `here`, which is the root."""
+    """`desk.drop(…)`, `desk.once()`, `desk.outcome(…)`: used as by a person, in `here`, which is the root."""
 
     def __init__(self, folder: Path) -> None:
         here, home = folder / "desk", folder / "home"
@@ -34,16 +34,16 @@ class Desk(Mam):
         return folder / name
 
     def once(self, *words: str, code: int = 0) -> list[list[str]]:
-        """The lines that it printed, in their columns."""
+        """The printed lines, split into columns."""
         ran = self("inbox", "once", *words)
         assert ran.code == code, ran.stderr
         return [line.split("\t") for line in ran.out.splitlines()]
 
-    def told(self, name: str = "x.done.md", where: str = WHERE) -> str:
+    def outcome(self, name: str = "x.done.md", where: str = WHERE) -> str:
         return (self.here / "finished" / where / name).read_text()
 
     def left(self) -> list[str]:
-        """What is in the inbox; directories may come and go meanwhile."""
+        """The files in the inbox; directories may appear and disappear meanwhile."""
         top = self.here / "inbox"
         return sorted(
             os.path.relpath(os.path.join(place, name), top) for place, _, names in os.walk(top) for name in names

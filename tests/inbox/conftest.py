@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def quick_path(tmp_path: Path) -> Iterator[Path]:
-    """In memory where the system has that: what a kill leaves is the same there, and hundreds of kills are quicker."""
+    """In memory if the system supports that: a kill leaves the same state, and hundreds of kills are faster."""
     if not os.access("/dev/shm", os.W_OK):
         yield tmp_path
         return

@@ -1,4 +1,4 @@
-"""What a hostile agent can leave behind for mam's git, as scripts for its shell. A command that runs makes TRAP."""
+"""What a hostile agent can leave behind to attack mam's git, as shell scripts. A command that runs creates TRAP."""
 
 from __future__ import annotations
 

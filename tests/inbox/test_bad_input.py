@@ -1,4 +1,4 @@
-"""What cannot become a job: an error that says what to do, the prompt as it was, and the inbox goes on."""
+"""Files that cannot become jobs: an error states what to do, the prompt is unchanged, and the inbox goes on."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def refused(world: World, content: bytes, name: str = "x.prompt.md", where: str = WHERE) -> str:
-    """What the error says of this file, while a good one beside it becomes a job."""
+    """The error of this file, while a good file beside it becomes a job."""
     world.drop(name, content, where)
     world.drop("good.prompt.md", "good")
     world.steady()
     assert world.only_job().prompt == "good"
-    told = (world.root / "finished" / where / name.replace(".prompt.", ".error.")).read_bytes()
-    assert told.startswith(content)
-    return told[len(content) :].decode()
+    outcome = (world.root / "finished" / where / name.replace(".prompt.", ".error.")).read_bytes()
+    assert outcome.startswith(content)
+    return outcome[len(content) :].decode()
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def refused(world: World, content: bytes, name: str = "x.prompt.md", where: str 
         (b"---\nagent:\n---\ndo", "line 2: agent: it has no value"),
     ],
 )
-def test_what_is_wrong_is_said_below_it(world: World, content: bytes, words: str) -> None:
-    told = refused(world, content)
-    assert words in told
-    assert "drop it again" in told
+def test_the_reason_of_a_refusal_is_written_below_the_prompt(world: World, content: bytes, words: str) -> None:
+    outcome = refused(world, content)
+    assert words in outcome
+    assert "drop it again" in outcome
 
 
 def test_64_mebibytes_are_kept_and_refused(world: World) -> None:
@@ -138,16 +138,16 @@ def test_links_and_directories_that_are_called_prompts(world: World, tmp_path: P
     inbox.run_cycle()
     assert [job.prompt for job in world.all_jobs()] == ["inner"]
     for name in ("link", "dangling", "pipe"):
-        told = (folder / f"{name}.error.md").read_text()
-        assert "copy the file itself" in told
-        assert "private" not in told
+        outcome = (folder / f"{name}.error.md").read_text()
+        assert "copy the file itself" in outcome
+        assert "private" not in outcome
         assert os.path.lexists(folder / f"{name}.prompt.md")
-    assert [what for what, _, _ in world.told].count("left") == 3  # once each, not at every look
+    assert [what for what, _, _ in world.notifications].count("left") == 3  # once for each, not at every scan
     assert secret.read_text() == "private"
 
 
 def test_a_hard_link_is_left_until_it_is_the_only_name(world: World, tmp_path: Path) -> None:
-    """Somebody else could have put a file of ours there, which is ours by its owner alone."""
+    """Another user could have placed the link; its owner alone would make it look like the user's own."""
     secret = tmp_path / "secret"
     secret.write_text("private")
     (world.inbox / WHERE).mkdir(parents=True)
@@ -162,8 +162,7 @@ def test_a_hard_link_is_left_until_it_is_the_only_name(world: World, tmp_path: P
 
 @pytest.mark.skipif(os.geteuid() != 0 and not os.environ.get("CI"), reason="becoming another user needs root")
 def test_a_file_that_may_not_be_read_stays_where_it_is(quick_path: Path) -> None:
-    """As a user whom the system really refuses something, and who may not read this project either: what is read late
-    (modules, the schema of a new store) is read before."""
+    """As a user without permissions on this project: modules and the schema of a new store are loaded first."""
     warm = World(_made(quick_path / "warm"))
     (warm.inbox / WHERE).mkdir(parents=True)
     (warm.inbox / WHERE / "x.prompt.md").symlink_to("nowhere")
@@ -187,8 +186,8 @@ def test_a_file_that_may_not_be_read_stays_where_it_is(quick_path: Path) -> None
             world.drop("x.prompt.md", "secret").chmod(0)
             world.drop("y.prompt.md", "good")
             world.steady()
-            told = (world.inbox / WHERE / "x.error.md").read_text()
-            assert "it cannot be read: Permission denied; `chmod u+r` it" in told
+            outcome = (world.inbox / WHERE / "x.error.md").read_text()
+            assert "it cannot be read: Permission denied; `chmod u+r` it" in outcome
             assert world.only_job().prompt == "good"
             (world.inbox / WHERE / "x.prompt.md").chmod(0o600)
             world.steady()
@@ -226,20 +225,20 @@ def test_files_of_other_users_are_left_alone_unless_they_are_named(tmp_path: Pat
 
 
 def test_what_cannot_be_read_stays_and_is_taken_when_it_can(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system refuses; root may read everything, so its answer is made up here."""
+    """The error is simulated, because root may read everything."""
     from mam.inbox import submit
 
     path = world.drop("x.prompt.md", "do it")
-    read = submit.read_json_file
+    read = submit.read_file
 
     def refuse(_folder: int, _name: str, _limit: int) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(submit, "read_json_file", refuse)
+    monkeypatch.setattr(submit, "read_file", refuse)
     world.open().run_cycle()
     assert path.read_text() == "do it"
     assert "it cannot be read: Permission denied" in (world.inbox / WHERE / "x.error.md").read_text()
-    monkeypatch.setattr(submit, "read_json_file", read)
+    monkeypatch.setattr(submit, "read_file", read)
     os.chmod(path, 0o600)
     world.steady()
     assert world.only_job().prompt == "do it"
@@ -250,11 +249,11 @@ def test_names_that_no_record_can_hold(world: World, name: str) -> None:
     world.drop(name, "do it")
     world.steady()
     assert world.all_jobs() == []
-    assert "rename it" in _told(world, name) or "shorter" in _told(world, name)
+    assert "rename it" in _outcome(world, name) or "shorter" in _outcome(world, name)
     assert (world.inbox / WHERE / name).read_text() == "do it"
 
 
-def _told(world: World, name: str) -> str:
+def _outcome(world: World, name: str) -> str:
     return (world.inbox / WHERE / name.replace(".prompt.", ".error.")).read_text()
 
 
@@ -286,7 +285,7 @@ def test_a_prompt_that_vanishes_after_its_claim_is_a_job_that_failed(
 
 
 def test_a_full_disk_loses_nothing_at_any_step(small_disk: Path) -> None:
-    """The ballast leaves a little more room at each try, so that another step is the one that fails."""
+    """The ballast leaves a little more space at each attempt, so that another step fails."""
     done = 0
     for room in range(0, 120 * 1024, 4096):
         world = World(_made(small_disk / f"w{room}"))
@@ -322,7 +321,7 @@ def test_a_full_disk_loses_nothing_at_any_step(small_disk: Path) -> None:
     assert done == 30
 
 
-def test_an_inbox_that_cannot_be_written_is_said_and_taken_later(small_disk: Path) -> None:
+def test_an_unwritable_inbox_is_reported_and_ingested_later(small_disk: Path) -> None:
     world = World(small_disk)
     world.drop("x.prompt.md")
     inbox = world.open()

@@ -1,4 +1,4 @@
-"""`mam inbox` and `mam service` as a person types them, as real processes, and killed."""
+"""`mam inbox` and `mam service` as real processes, also killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.inbox.commands import WHERE, Desk
 from tests.needs import need
-from tests.work.support import await_that
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def test_once_takes_what_is_there_runs_it_and_says_where_it_is(desk: Desk) -> No
         ("completed", f"finished/{WHERE}/x.done.md"), ("completed", f"finished/{WHERE}/y.done.md"),
     ]  # fmt: skip
     assert desk.left() == []
-    assert desk.told().endswith("## Result\n\nhello\n")
+    assert desk.outcome().endswith("## Result\n\nhello\n")
     assert {job_id for job_id, _, _ in lines} == {job["job_id"] for job in desk("list", "--json").json}
     assert {job_id for job_id, _, _ in lines} == set(os.listdir(desk.here / ".queue" / "jobs"))
     assert desk.once() == []
@@ -102,12 +102,12 @@ def test_a_watcher_that_is_killed_leaves_nothing_that_the_next_does_not_finish(d
         watcher = desk.start("inbox", "watch")
         done = len(list((desk.here / "finished").rglob("*.md"))) if (desk.here / "finished").exists() else 0
         await_that(
-            lambda done=done: _told(desk) > done or not desk.left(),  # type: ignore[misc]
+            lambda done=done: _outcome(desk) > done or not desk.left(),  # type: ignore[misc]
             "nothing is ever done",
         )
         watcher.kill()
         watcher.communicate()
-        _give_back(desk)
+        _expire_leases(desk)
     desk.once()
     jobs = desk("list", "--json").json
     assert len(jobs) == 12
@@ -117,13 +117,14 @@ def test_a_watcher_that_is_killed_leaves_nothing_that_the_next_does_not_finish(d
     assert desk.left() == []
 
 
-def _told(desk: Desk) -> int:
-    """How many files say that they are done, wherever they are. Directories come and go while a watcher works."""
+def _outcome(desk: Desk) -> int:
+    """How many files have the outcome done, wherever they are. Directories appear and disappear while a watcher
+    works."""
     return sum(name.endswith(".done.md") for _, _, names in os.walk(desk.here) for name in names)
 
 
-def _give_back(desk: Desk) -> None:
-    """What ran when its watcher was killed comes back by its lease; nobody wants to wait for that here."""
+def _expire_leases(desk: Desk) -> None:
+    """Expire the leases of a killed watcher's jobs, so that the test need not wait for that."""
     for job in desk("list", "--status", "running", "--json").json:
         desk("release", job["job_id"])
 

@@ -1,4 +1,5 @@
-"""However a file comes, it is taken when it is whole, and once: by cp, mv, editors, rsync, a slow copy, thousands."""
+"""A file is ingested once, when it is complete, however it arrives: by cp, mv, editors, rsync, a slow copy,
+thousands."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ from mam.inbox.tree import Tree
 from tests.faults.mounted import Disk, disk_of, why_not
 from tests.inbox.world import WHERE, World, fork
 from tests.needs import need
-from tests.work.support import await_that
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 
-def settling(world: World, seconds: float) -> Debouncer:
+def debouncer(world: World, seconds: float) -> Debouncer:
     (world.inbox / WHERE).mkdir(parents=True, exist_ok=True)
     return Debouncer(Tree(str(world.root)), seconds)
 
@@ -35,7 +36,7 @@ def ready(world: World, judge: Debouncer) -> list[str]:
 
 
 def test_what_is_new_waits_and_what_is_old_is_taken(world: World) -> None:
-    judge = settling(world, 3600)
+    judge = debouncer(world, 3600)
     old, new = world.drop("old.prompt.md"), world.drop("new.prompt.md")
     os.utime(old, (1, 1))
     os.utime(new)
@@ -45,7 +46,7 @@ def test_what_is_new_waits_and_what_is_old_is_taken(world: World) -> None:
 
 
 def test_a_time_in_the_future_does_not_keep_a_file_for_ever(world: World) -> None:
-    judge = settling(world, 0.2)
+    judge = debouncer(world, 0.2)
     path = world.drop()
     os.utime(path, (time.time() + 9e6, time.time() + 9e6))
     assert ready(world, judge) == []
@@ -53,8 +54,8 @@ def test_a_time_in_the_future_does_not_keep_a_file_for_ever(world: World) -> Non
 
 
 def test_a_writer_that_stalls_is_waited_for(world: World) -> None:
-    """Its time is old enough, and the file is still open: a copy over a line that hangs."""
-    judge = settling(world, 0)
+    """The mtime is old enough and the file is still open, as with a copy over a connection that hangs."""
+    judge = debouncer(world, 0)
     path = world.drop(content="half of")
     with open(path, "a", encoding="utf-8") as writer:
         assert ready(world, judge) == []
@@ -64,7 +65,7 @@ def test_a_writer_that_stalls_is_waited_for(world: World) -> None:
 
 
 def test_a_reader_is_not_waited_for(world: World) -> None:
-    judge = settling(world, 0)
+    judge = debouncer(world, 0)
     with open(world.drop(), encoding="utf-8"):
         assert ready(world, judge) == ["x.prompt.md"]
 
@@ -88,7 +89,7 @@ def test_every_way_that_a_file_comes(world: World, tmp_path: Path, way: str) -> 
     source.write_text("do it " * 10_000)
     folder.mkdir(parents=True)
     inbox = world.open()
-    if way == "editor":  # as vim does: a swap file, the new text under another name, the old one aside, a rename
+    if way == "editor":  # like vim: a swap file, the new text under another name, the old one aside, a rename
         (folder / ".x.prompt.md.swp").write_text("b0VIM")
         (folder / "4913").write_text("")
         (folder / "4913").unlink()
@@ -154,7 +155,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 @pytest.mark.parametrize("kind", ["files", "sqlite"])
 def test_without_power_a_file_is_still_one_job(disk: Disk, kind: str) -> None:
-    """The power fails somewhere in a turn; what was synced comes back, and the next turn makes it whole."""
+    """The power fails somewhere in a cycle; what was synced remains, and the next cycle completes it."""
     import random
 
     chance = random.Random(8)
@@ -166,10 +167,9 @@ def test_without_power_a_file_is_still_one_job(disk: Disk, kind: str) -> None:
         child = fork()
         if child == 0:
             world.open().run_cycle()
-            time.sleep(60)
-            os._exit(0)
-        time.sleep(chance.random() * 0.12)
-        os.kill(child, signal.SIGSTOP)  # a machine without power does nothing more
+            signal.pause()
+        time.sleep(chance.random() * 0.12)  # the random moment is the point
+        os.kill(child, signal.SIGSTOP)  # after the power cut the process does nothing more
         os.waitpid(child, os.WUNTRACED)
         disk.cut_power()
         os.kill(child, signal.SIGKILL)
@@ -186,7 +186,7 @@ def test_without_power_a_file_is_still_one_job(disk: Disk, kind: str) -> None:
 
 
 def test_without_power_the_copy_and_the_mirror_are_made_again(disk: Disk) -> None:
-    """They are not synced, and the row that says `open` is. Of an ended job, which nobody looks after, the copy is."""
+    """Copies are not synced, but the row `open` is. The copy of an ended job is synced, because nothing repairs it."""
     world = World(_made(disk.path / "world"))
     names = [f"{number}.prompt.md" for number in range(10)]
     for name in names:
@@ -230,8 +230,8 @@ def test_a_store_that_is_away_loses_nothing(world: World) -> None:
     assert world.files("inbox") == [f"{WHERE}/x.running.md"]
 
 
-def test_without_a_watch_the_tree_is_looked_at_now_and_then(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No watches are left, or their queue has run over: what was dropped meanwhile is found all the same."""
+def test_without_a_watch_the_tree_is_scanned_periodically(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No watches are left, or their queue overflowed: dropped files are still found."""
     import watchfiles
 
     from mam.inbox import loop

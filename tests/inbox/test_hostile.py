@@ -1,6 +1,6 @@
-"""Files that attack the parser: each becomes an error of its own, and the file beside it becomes a job.
+"""Files that attack the parser: each gets its own error, and the file beside it becomes a job.
 
-Each runs the real command in a process of its own, since the fault that these are for ended the process.
+Each runs the real command in its own process, because the original bug ended the process.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def told_of(desk: Desk, file: str) -> list[str]:
-    """What a run prints of this file; every run prints whole lines of mam's own and no traceback."""
+def printed_about(desk: Desk, file: str) -> list[str]:
+    """The output of a run about this file; every run prints whole lines and no traceback."""
     ran = desk("inbox", "once")
     assert ran.code in (0, 1), ran.stderr
     assert all(line.startswith("mam: ") for line in ran.stderr.splitlines()), ran.stderr
@@ -60,28 +60,28 @@ def test_a_hostile_file_stops_no_other(desk: Desk, name: str) -> None:
     content = f"---\n{HEADS[name]}\n---\necho bad\n"
     desk.drop(content, "bad.prompt.md")
     desk.drop("echo good\n", "good.prompt.md")
-    assert len(told_of(desk, "bad.prompt.md")) == 1
-    assert "good" in desk.told("good.done.md")
-    told = desk.told("bad.error.md")
-    assert told.startswith(content)
-    assert "drop it again" in told[len(content) :]
+    assert len(printed_about(desk, "bad.prompt.md")) == 1
+    assert "good" in desk.outcome("good.done.md")
+    outcome = desk.outcome("bad.error.md")
+    assert outcome.startswith(content)
+    assert "drop it again" in outcome[len(content) :]
     assert desk.left() == []
 
 
 def test_twenty_of_them_at_once(desk: Desk) -> None:
-    """Variation: many at once, in one batch with good ones on either side."""
+    """Variation: many in one batch, between good ones."""
     desk.drop("echo before\n", "a.prompt.md")
     for number in range(20):
         desk.drop(f"---\n{'[' * (29_000 + number)}\n---\ndo\n", f"b{number}.prompt.md")
     desk.drop("echo behind\n", "c.prompt.md")
-    told = told_of(desk, ".prompt.md: the front matter is not a list")
-    assert len(told) == 20
-    assert "before" in desk.told("a.done.md")
-    assert "behind" in desk.told("c.done.md")
+    outcome = printed_about(desk, ".prompt.md: the front matter is not a list")
+    assert len(outcome) == 20
+    assert "before" in desk.outcome("a.done.md")
+    assert "behind" in desk.outcome("c.done.md")
 
 
 def test_a_hostile_file_in_a_store_of_rows(tmp_path: Path) -> None:
-    """Variation: what no check of the front matter refuses meets the store's own encoder."""
+    """Variation: what passes the front matter's checks reaches the store's encoder."""
     world = World(tmp_path, "sqlite")
     world.drop("bad.prompt.md", "---\nartifacts: [" + "\\ud800, " * 5_000 + "a]\n---\n\ufdd0\uffff\U0010ffff\u2028 bad")
     world.drop("good.prompt.md", "good")
@@ -91,28 +91,28 @@ def test_a_hostile_file_in_a_store_of_rows(tmp_path: Path) -> None:
 
 
 def test_a_hostile_head_in_another_encoding(desk: Desk) -> None:
-    """Variation: with a byte order mark, and with the line ends of another system."""
+    """Variation: with a byte order mark, and with CRLF line ends."""
     for mark, name in (("\ufeff", "marked"), ("", "plain")):
         desk.drop(f"{mark}---\r\nagent: {'[' * 30_000}\r\n---\r\ndo\r\n", f"{name}.prompt.md")
     desk.drop("echo good\n", "good.prompt.md")
-    assert len(told_of(desk, "must be one value, not a list")) == 2
-    assert "good" in desk.told("good.done.md")
+    assert len(printed_about(desk, "must be one value, not a list")) == 2
+    assert "good" in desk.outcome("good.done.md")
 
 
 def test_a_file_that_an_earlier_version_died_of_is_put_away_at_the_next_start(desk: Desk) -> None:
-    """It was claimed and renamed before it was parsed."""
+    """The file has a row and was renamed before it is parsed."""
     desk.drop(f"---\n{'[' * 30_000}\n---\ndo\n", "bad.running.md")
     desk.drop("echo good\n", "good.prompt.md")
-    assert len(told_of(desk, "bad.prompt.md")) == 1
-    assert "good" in desk.told("good.done.md")
-    assert "not a list of `key: value` lines" in desk.told("bad.error.md")
+    assert len(printed_about(desk, "bad.prompt.md")) == 1
+    assert "good" in desk.outcome("good.done.md")
+    assert "not a list of `key: value` lines" in desk.outcome("bad.error.md")
     desk.drop("echo again\n", "again.prompt.md")
-    assert told_of(desk, "bad") == []
-    assert "again" in desk.told("again.done.md")
+    assert printed_about(desk, "bad") == []
+    assert "again" in desk.outcome("again.done.md")
 
 
 def test_a_bug_over_one_file_stops_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a parser does: no such input is known, so the failure is put in."""
+    """No such input is known, so the test makes the parser fail."""
     from mam.inbox import submit
 
     draft_from_file = submit.draft_from_file  # type: ignore[attr-defined]
@@ -127,8 +127,8 @@ def test_a_bug_over_one_file_stops_no_other(world: World, monkeypatch: pytest.Mo
     world.drop("good.prompt.md", "good")
     world.steady()
     assert world.only_job().prompt == "good"
-    told = (world.root / "finished" / WHERE / "bad.error.md").read_text()
-    assert "mam cannot read it (IndexError); please report this with the file" in told
+    outcome = (world.root / "finished" / WHERE / "bad.error.md").read_text()
+    assert "mam cannot read it (IndexError); please report this with the file" in outcome
 
 
 MIRRORED = {
@@ -143,27 +143,27 @@ MIRRORED = {
 
 @pytest.mark.parametrize("name", MIRRORED)
 def test_a_hostile_mirror_stops_no_start(desk: Desk, name: str) -> None:
-    """The mirror is for other programs, which can write into it."""
+    """Other programs can write into the mirror."""
     desk.drop("---\nat: +2h\n---\necho later\n", "later.prompt.md")
-    told_of(desk, "later")
+    printed_about(desk, "later")
     (folder,) = (desk.here / ".queue" / "jobs").iterdir()
     record = json.loads((folder / "job.json").read_bytes())
     spoilt = json.dumps({**record, "metadata": "HERE"}).replace('"HERE"', MIRRORED[name])
     (folder / "job.json").write_text(spoilt)
     desk.drop("echo good\n", "good.prompt.md")
-    told_of(desk, "good")
-    assert "good" in desk.told("good.done.md")
+    printed_about(desk, "good")
+    assert "good" in desk.outcome("good.done.md")
     assert json.loads((folder / "job.json").read_bytes())["state"] == "queued"
 
 
 def test_a_time_that_is_none_in_the_mirror_stops_no_pruning(desk: Desk) -> None:
     desk.configure(queue="keep_days = 1")
     desk.drop("echo first\n", "first.prompt.md")
-    told_of(desk, "first")
+    printed_about(desk, "first")
     (folder,) = (desk.here / ".queue" / "jobs").iterdir()
     record = json.loads((folder / "job.json").read_bytes())
     (folder / "job.json").write_text(json.dumps({**record, "updated_at": "9999-99-99T99:99:99Z"}))
     desk.drop("echo good\n", "good.prompt.md")
-    told_of(desk, "good")
-    assert "good" in desk.told("good.done.md")
+    printed_about(desk, "good")
+    assert "good" in desk.outcome("good.done.md")
     assert os.path.isdir(folder)

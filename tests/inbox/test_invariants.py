@@ -1,4 +1,4 @@
-"""The eight promises that the older queue made about its jobs, kept by the mirror in every state of a job."""
+"""The eight invariants of the older queue's jobs, checked on the mirror in every state of a job."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def test_the_mirror_keeps_the_eight_promises_in_every_state(world: World, end: s
     states = [record["state"] for record in seen]
     assert states[:-1] == ["queued", "running", "queued", "running", "failed_retryable", "queued", "running"]
     assert states[-1] == ("succeeded" if end == "succeeded" else "failed_final")
-    # 4: only the way back to the queue counts, and never more than once.
+    # 4: only a return to the queue counts, and never more than once.
     assert [record["retries"] for record in seen] == [0, 0, 1, 1, 1, 2, 2, 2]
-    # 3: what was made stays made when it was made.
+    # 3: the creation time never changes.
     assert len({record["created_at"] for record in seen}) == 1
     assert [record["updated_at"] for record in seen] == sorted(record["updated_at"] for record in seen)
 
 
 def _checked(world: World, job_id: str) -> dict[str, Any]:
-    record = world.mirrored(job_id)  # 1, 2 and 5 are looked at there
+    record = world.mirrored(job_id)  # 1, 2 and 5 are checked there
     VALIDATOR.validate(record)
     assert record["created_at"] <= record["updated_at"]
     assert record["inbox_rel"] == f"{WHERE}/x.running.md"  # 7: one name, one open job

@@ -1,4 +1,4 @@
-"""Killed before any step of the hand-over or of the way out: one file in, one job out, and nothing is lost."""
+"""Killed before any step of ingesting or of writing an outcome: each file becomes one job, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROMPT = "echo one\n"
 
 
 def at_steps(count: Count) -> object:
-    """What the store does, and what the inbox does besides."""
+    """Counts the steps of the store and of the inbox."""
     for owner, name in SEAMS:
         setattr(owner, name, counted(getattr(owner, name), count))
     return at_calls(count), at_statements(count)
@@ -38,7 +38,7 @@ def fresh(folder: Path, kind: str = "files") -> World:
 
 @pytest.mark.parametrize("kind", ["files", "sqlite"])
 def test_killed_before_any_step_of_the_hand_over(quick_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three files: two are registered in one act, and the third in the next."""
+    """Three files: two are registered in one transaction, the third in the next."""
     monkeypatch.setattr(submit, "FILES_AT_ONCE", 2)
     names = ("x", "y", "z")
 
@@ -99,9 +99,9 @@ def test_killed_before_any_step_of_the_way_out(quick_path: Path, ending: str) ->
         world.steady()
         assert world.files("inbox") == [], f"killed before step {step}"
         assert world.files("finished") == [f"{WHERE}/x.{word}.md"], f"killed before step {step}"
-        told = (world.root / "finished" / WHERE / f"x.{word}.md").read_text()
-        assert told.startswith(PROMPT)
-        assert told.count(f"- job: {job.job_id}\n") == 1
+        outcome = (world.root / "finished" / WHERE / f"x.{word}.md").read_text()
+        assert outcome.startswith(PROMPT)
+        assert outcome.count(f"- job: {job.job_id}\n") == 1
         record = world.mirrored(job.job_id)
         assert record["state"] == {"completed": "succeeded", "error": "failed_final"}[ending]
         if ending == "error":
@@ -126,16 +126,16 @@ def test_killed_while_something_is_refused(quick_path: Path) -> None:
         assert world.all_jobs() == []
         assert world.files("inbox") == [], f"killed before step {step}"
         assert world.files("finished") == [f"{WHERE}/x.error.md"], f"killed before step {step}"
-        told = (world.root / "finished" / WHERE / "x.error.md").read_bytes()
-        assert told.startswith(b"\xff\xfe not text")
-        assert told.count(b"# Outcome: error") == 1
+        outcome = (world.root / "finished" / WHERE / "x.error.md").read_bytes()
+        assert outcome.startswith(b"\xff\xfe not text")
+        assert outcome.count(b"# Outcome: error") == 1
         world.close()
         world = fresh(folder)
         world.drop("x.prompt.md", b"\xff\xfe not text")
 
 
 def test_killed_again_and_again_over_its_own_wreck(quick_path: Path) -> None:
-    """The same name as one that has ended: what is claimed is a file, whatever it is called."""
+    """A second file has the same name as an ended one: a row is for a file, whatever its name."""
     world = fresh(quick_path / "world")
     world.drop("x.prompt.md", PROMPT)
     world.open().run_cycle()
@@ -146,7 +146,7 @@ def test_killed_again_and_again_over_its_own_wreck(quick_path: Path) -> None:
     def work(_acknowledge: Callable[[str], None]) -> None:
         world.open().run_cycle()
 
-    kills = sum(1 for _ in kill_points(at_steps, work)) - 1  # the last one lives
+    kills = sum(1 for _ in kill_points(at_steps, work)) - 1  # the last one is not killed
     assert kills > 30
     assert [str(job.status) for job in world.all_jobs()] == ["completed", "pending"]
     assert world.files("inbox") == [f"{WHERE}/x.running.md"]

@@ -1,4 +1,4 @@
-"""What the older watcher did is done here too; what it did wrong is not. Each test names what it is about."""
+"""mam does what the older watcher did, without its mistakes. Each docstring states what the older one did."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from mam.stores.files.store import FilesStore
 from tests.inbox.commands import WHERE, Desk
 from tests.needs import need
+from tests.waiting import await_that
 from tests.work.repositories import make_repository
-from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_failure_that_may_pass_goes_back_to_the_queue_and_keeps_its_file(desk:
         watcher.communicate(timeout=60)
     record = state(desk, job["job_id"])
     assert (record["state"], record["retries"]) == ("failed_final", 1)
-    assert "gave up after 1 retry" in desk.told("x.error.md")
+    assert "gave up after 1 retry" in desk.outcome("x.error.md")
     assert not running.exists()
 
 
@@ -89,16 +89,16 @@ def test_a_repository_with_changes_of_its_own_is_left_as_it_is(desk: Desk, tmp_p
     assert status == "completed"
     assert (source.path / "mine.txt").read_text() == "not committed"
     assert source.git("status", "--porcelain") == "?? mine.txt"
-    assert "mine.txt" not in desk.told().rpartition("## Result")[2]
+    assert "mine.txt" not in desk.outcome().rpartition("## Result")[2]
 
 
-def test_a_directory_that_is_no_repository_is_said_to_be_none(desk: Desk, tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_repository_is_reported(desk: Desk, tmp_path: Path) -> None:
     need("git")
     (tmp_path / "plain").mkdir()
     desk.configure(repos=f'"acme/shop" = "{tmp_path}/plain"', queue="max_retries = 0")
     desk.drop("true")
     desk.once(code=7)
-    assert "could not be fetched" in desk.told("x.error.md")
+    assert "could not be fetched" in desk.outcome("x.error.md")
 
 
 def test_everything_stays_below_the_root(desk: Desk, tmp_path: Path) -> None:
@@ -120,21 +120,21 @@ def test_the_mirror_is_where_the_settings_say(desk: Desk, tmp_path: Path) -> Non
 
 
 def test_a_job_that_waits_for_its_turn_can_be_called_off(desk: Desk) -> None:
-    """Only one that ran could be, and then it was said to have failed."""
+    """Only a running job could be cancelled, and it then ended as failed."""
     desk.drop("echo never")
     desk.once("--concurrency", "0")
     (job,) = desk("list", "--json").json
     assert desk("cancel", job["job_id"], "--reason", "not needed any more").code == 0
     desk.once(code=8)
-    told = desk.told("x.error.md")
-    assert told.startswith("echo never")
-    assert "- status: cancelled" in told
-    assert "- why: not needed any more" in told
+    outcome = desk.outcome("x.error.md")
+    assert outcome.startswith("echo never")
+    assert "- status: cancelled" in outcome
+    assert "- why: not needed any more" in outcome
     assert state(desk, job["job_id"])["state"] == "failed_final"
 
 
-def test_a_job_of_the_older_queue_that_nobody_knows_is_named_and_left(desk: Desk) -> None:
-    """It was passed over without a word."""
+def test_an_unknown_job_of_the_older_queue_is_reported_and_left(desk: Desk) -> None:
+    """It was skipped silently."""
     stranger = desk.here / ".queue" / "jobs" / ("0" * 32)
     stranger.mkdir(parents=True)
     (stranger / "job.json").write_text("{")
@@ -161,12 +161,12 @@ def test_what_a_job_prints_can_be_read_while_it_runs(desk: Desk, tmp_path: Path)
     finally:
         watcher.terminate()
         watcher.communicate(timeout=60)
-    assert "- status: cancelled" in desk.told("x.error.md")
+    assert "- status: cancelled" in desk.outcome("x.error.md")
     assert state(desk, job["job_id"])["state"] == "failed_final"
 
 
 def _on_path(desk: Desk) -> None:
-    """So that the job itself can say `mam`."""
+    """So that the job can run `mam`."""
     import sys
 
     programs = desk.home / "bin"

@@ -1,4 +1,4 @@
-"""Jobs for repositories: a branch for each, from the branch that was asked for, committed, pushed, and a request."""
+"""Jobs for repositories: a branch for each, from the requested branch, committed, pushed, with a pull request."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.inbox.commands import Desk
+from tests.waiting import await_that
 from tests.work.repositories import Repository, make_repository
-from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Shop:
-    """A desk, a repository that somebody works in, and the bare one that everybody pushes to."""
+    """A desk, a repository with a work tree, and the bare one that both push to."""
 
     def __init__(self, folder: Path) -> None:
         self.desk = Desk(folder)
@@ -48,8 +48,8 @@ def test_a_branch_is_made_from_the_branch_of_the_path_and_pushed(shop: Shop) -> 
     assert shop.remote.git("rev-parse", f"{branch}^") == shop.remote.git("rev-parse", "feature-xyz")
     assert shop.remote.git("log", "-1", "--format=%an <%ae>|%cn", branch) == "mam <mam@localhost>|mam"
     assert f"mam-job: {job_id}" in shop.remote.git("log", "-1", "--format=%b", branch)
-    told = shop.desk.told(where="acme/shop/feature-xyz")
-    assert f"- branch: {branch}\n- commits: 1\n- pushed to: acme/shop\n" in told
+    outcome = shop.desk.outcome(where="acme/shop/feature-xyz")
+    assert f"- branch: {branch}\n- commits: 1\n- pushed to: acme/shop\n" in outcome
     assert shop.desk("workspaces").out == "", "the worktree is gone: nothing is in it that is nowhere else"
 
 
@@ -59,14 +59,14 @@ def test_what_the_agent_committed_itself_stays_its_own(shop: Shop) -> None:
     shop.desk.once()
     (branch,) = shop.remote.branches() - {"main", "feature-xyz"}
     assert shop.remote.git("log", "-2", "--format=%an", branch).split() == ["mam", "Agent"]
-    assert "- commits: 2\n" in shop.desk.told()
+    assert "- commits: 2\n" in shop.desk.outcome()
 
 
 def test_no_changes_no_branch(shop: Shop) -> None:
     shop.desk.drop("---\npush: yes\npull_request: yes\n---\ntrue")
     shop.desk.once()
     assert shop.remote.branches() == {"main", "feature-xyz"}
-    assert "it changed nothing, so there is no branch" in shop.desk.told()
+    assert "it changed nothing, so there is no branch" in shop.desk.outcome()
     assert shop.desk("workspaces").out == ""
 
 
@@ -84,13 +84,13 @@ def test_without_a_push_the_outcome_says_how_to_have_the_branch(shop: Shop) -> N
     shop.desk.drop("echo new > new.txt")
     shop.desk.once()
     assert shop.remote.branches() == {"main", "feature-xyz"}
-    (line,) = [line for line in shop.desk.told().splitlines() if line.startswith("- to have it: ")]
+    (line,) = [line for line in shop.desk.outcome().splitlines() if line.startswith("- to have it: ")]
     shop.source.git(*line.removeprefix("- to have it: git ").split())
     assert shop.source.git("show", "FETCH_HEAD:new.txt") == "new"
 
 
 def test_a_pull_request_is_opened_for_the_branch_of_the_path(shop: Shop, tmp_path: Path) -> None:
-    """By a command that stands for gh, and says what it was told."""
+    """With a command that replaces gh and prints its arguments."""
     gh = tmp_path / "gh"
     gh.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$0.said"; pwd >> "$0.said"; echo https://example.org/pull/7\n')
     gh.chmod(0o755)
@@ -104,7 +104,7 @@ def test_a_pull_request_is_opened_for_the_branch_of_the_path(shop: Shop, tmp_pat
     assert said[8:10] == ["--title", "A title"]
     assert said[-1].endswith("transport.git"), "away from what the agent could write"
     assert branch in shop.remote.branches()
-    assert "- pull request: https://example.org/pull/7\n" in shop.desk.told(where="acme/shop/feature-xyz")
+    assert "- pull request: https://example.org/pull/7\n" in shop.desk.outcome(where="acme/shop/feature-xyz")
     record = shop.desk.record(job_id)
     assert record["run"]["pull_request"] == "https://example.org/pull/7"
 
@@ -113,8 +113,8 @@ def test_a_request_that_cannot_be_opened_is_an_error_that_keeps_the_work(shop: S
     shop.desk.env["PATH"] = "/usr/bin:/bin"
     shop.desk.drop("---\npull_request: true\n---\necho new > new.txt")
     shop.desk.once(code=7)
-    told = shop.desk.told("x.error.md")
-    assert "no pull request could be opened: gh" in told
+    outcome = shop.desk.outcome("x.error.md")
+    assert "no pull request could be opened: gh" in outcome
     assert len(shop.remote.branches()) == 3
 
 
@@ -125,16 +125,16 @@ def test_a_push_that_is_refused_is_an_error_that_says_where_the_work_is(shop: Sh
     hook.chmod(0o755)
     shop.desk.drop("---\npush: true\n---\necho new > new.txt")
     shop.desk.once(code=7)
-    told = shop.desk.told("x.error.md")
-    assert "its work is committed on mam/echo-new-new-txt-" in told
-    assert "could not be pushed" in told
+    outcome = shop.desk.outcome("x.error.md")
+    assert "its work is committed on mam/echo-new-new-txt-" in outcome
+    assert "could not be pushed" in outcome
     assert len(shop.desk("workspaces", "--json").json) == 1
 
 
 def test_a_branch_that_does_not_exist_names_those_that_do(shop: Shop) -> None:
     shop.desk.drop("true", where="acme/shop/nowhere")
     shop.desk.once(code=7)
-    assert "acme/shop has no branch nowhere; there are feature-xyz, main" in shop.desk.told(
+    assert "acme/shop has no branch nowhere; there are feature-xyz, main" in shop.desk.outcome(
         "x.error.md", "acme/shop/nowhere"
     )
 
@@ -156,7 +156,7 @@ def test_a_fetch_that_fails_is_tried_again_and_deletes_nothing(shop: Shop) -> No
 
 
 def test_a_hostile_agent_cannot_make_mam_run_anything_when_it_fetches_or_pushes(shop: Shop) -> None:
-    """It can write into the settings of the repository that its worktree belongs to; those are never asked."""
+    """The agent can write into the settings of its worktree's repository; mam never reads those."""
     trap = shop.folder / "trap"
     shop.desk.drop(
         "---\npush: true\n---\n"
@@ -180,7 +180,7 @@ def test_addresses_with_passwords_reach_no_record_and_no_file(shop: Shop) -> Non
     shop.desk.configure(repos=f'"acme/shop" = "https://me:{canary}@127.0.0.1:1/shop.git"', queue="max_retries = 0")
     shop.desk.drop("true")
     shop.desk.once(code=7)
-    assert "could not be fetched" in shop.desk.told("x.error.md")
+    assert "could not be fetched" in shop.desk.outcome("x.error.md")
     for top in (shop.desk.here, shop.desk.home / ".local"):
         for path in top.rglob("*"):
             assert not path.is_file() or canary.encode() not in path.read_bytes(), path

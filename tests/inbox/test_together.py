@@ -1,4 +1,4 @@
-"""Files that are found together are registered together; none of them pays for another."""
+"""Files that are found together are registered together, and a bad one does not affect the others."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_only_so_much_is_in_memory_at_once(world: World, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("kept", ["row", "claim"])
-def test_a_job_that_was_archived_before_anybody_told_of_it_is_told(world: World, kept: str) -> None:
-    """The watcher was away; or it was killed right after it had registered the job."""
+def test_the_outcome_of_a_job_that_was_archived_early_is_written(world: World, kept: str) -> None:
+    """The watcher was away, or it was killed right after it had registered the job."""
     world.drop("x.prompt.md", "echo one\n")
     inbox = world.open()
     inbox.run_cycle()
@@ -97,9 +97,9 @@ def test_a_job_that_was_archived_before_anybody_told_of_it_is_told(world: World,
 
     assert world.files("inbox") == []
     assert world.files("finished") == [f"{WHERE}/x.done.md"]
-    told = (world.root / "finished" / WHERE / "x.done.md").read_text()
-    assert told.startswith("echo one\n")
-    assert "all well" in told
+    outcome = (world.root / "finished" / WHERE / "x.done.md").read_text()
+    assert outcome.startswith("echo one\n")
+    assert "all well" in outcome
     assert world.mirrored(job.job_id)["state"] == "succeeded"
     world.close()
     (world.root / ".queue" / "jobs" / job.job_id / "state").unlink()

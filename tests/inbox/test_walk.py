@@ -1,4 +1,4 @@
-"""What becomes of a dropped file, step by step, and of the names, the mirror and the copies on the way."""
+"""The path of a dropped file, step by step: its names, its mirror and its copies."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_oldest_file_is_the_first_job(world: World) -> None:
 
 
 def test_the_same_name_waits_for_the_one_before_and_is_then_a_job_of_its_own(world: World) -> None:
-    """The older watcher never took a name twice."""
+    """The older watcher never accepted a name twice."""
     inbox = world.open()
     world.drop("x.prompt.md", "first")
     inbox.run_cycle()
@@ -123,8 +123,8 @@ def test_the_same_name_waits_for_the_one_before_and_is_then_a_job_of_its_own(wor
     assert world.files("finished") == sorted([f"{WHERE}/x.done.md", f"{WHERE}/x.{second}.done.md"])
 
 
-def test_a_running_file_that_nobody_knows_is_taken_over_once(world: World) -> None:
-    """As the older watcher leaves one when it dies, for ever."""
+def test_a_running_file_without_a_row_is_ingested_once(world: World) -> None:
+    """The older watcher leaves such a file when it dies."""
     world.drop("x.running.md", "left behind")
     inbox = world.open()
     inbox.run_cycle()
@@ -133,7 +133,7 @@ def test_a_running_file_that_nobody_knows_is_taken_over_once(world: World) -> No
     assert world.files("inbox") == [f"{WHERE}/x.running.md"]
 
 
-def test_a_lost_ledger_is_made_anew_from_the_registry(world: World) -> None:
+def test_a_lost_ledger_is_rebuilt_from_the_registry(world: World) -> None:
     world.drop("x.prompt.md", "first")
     world.open().run_cycle()
     world.close()
@@ -160,7 +160,7 @@ def test_an_inbox_belongs_to_one_store(world: World, tmp_path: Path) -> None:
 # -- the way out -----------------------------------------------------------------------------------------------------
 
 
-def test_a_completed_job_is_told_beside_its_prompt_and_then_put_away(world: World) -> None:
+def test_the_outcome_of_a_completed_job_is_written_and_then_archived(world: World) -> None:
     world.settings = world.settings.replace(linger_seconds=3600.0)
     inbox = world.open()
     world.drop("x.prompt.md", "do it\n")
@@ -169,12 +169,12 @@ def test_a_completed_job_is_told_beside_its_prompt_and_then_put_away(world: Worl
     world.registry().complete(job_id, result="It was easy.")
     inbox.run_cycle([job_id])
     assert world.files("inbox") == [f"{WHERE}/x.done.md"]
-    told = (world.inbox / WHERE / "x.done.md").read_text()
-    assert told.startswith("do it\n")
-    assert "# Outcome: done" in told
-    assert "ran in an empty directory" in told
-    assert f"`mam output {job_id[:8]}`" in told
-    assert told.endswith("## Result\n\nIt was easy.\n")
+    outcome = (world.inbox / WHERE / "x.done.md").read_text()
+    assert outcome.startswith("do it\n")
+    assert "# Outcome: done" in outcome
+    assert "ran in an empty directory" in outcome
+    assert f"`mam output {job_id[:8]}`" in outcome
+    assert outcome.endswith("## Result\n\nIt was easy.\n")
     record = world.mirrored(job_id)
     assert record["state"] == "succeeded"
     assert os.path.isfile(record["processed_path"])
@@ -193,9 +193,9 @@ def test_a_failed_job_says_why_and_keeps_its_prompt_where_that_is_asked_for(tmp_
     job_id = world.only_job().job_id
     world.registry().fail(job_id, reason="no luck")
     inbox.run_cycle()
-    told = (world.root / "finished" / WHERE / "x.error.md").read_text()
-    assert "- why: no luck\n" in told
-    assert f"`mam retry {job_id[:8]}`" in told
+    outcome = (world.root / "finished" / WHERE / "x.error.md").read_text()
+    assert "- why: no luck\n" in outcome
+    assert f"`mam retry {job_id[:8]}`" in outcome
     record = world.mirrored(job_id)
     assert (record["state"], record["failure_reason"]) == ("failed_final", "no luck")
     assert record["archived_path"] == str(world.root / "failed" / WHERE / job_id / "x.prompt.md")
@@ -204,7 +204,7 @@ def test_a_failed_job_says_why_and_keeps_its_prompt_where_that_is_asked_for(tmp_
     world.close()
 
 
-def test_an_outcome_never_takes_the_place_of_somebodys_file(world: World) -> None:
+def test_an_outcome_never_overwrites_another_file(world: World) -> None:
     inbox = world.open()
     world.drop("x.prompt.md")
     inbox.run_cycle()
@@ -237,9 +237,9 @@ def test_a_job_that_was_removed_from_the_registry_is_not_waited_for(world: World
         lambda: store._rows("delete job", job_id=world.only_job().job_id)
     )  # as an older backup has it
     inbox.run_cycle()
-    told = (world.root / "finished" / WHERE / "x.error.md").read_text()
-    assert told.startswith("do it\n")
-    assert "no longer in the registry" in told
+    outcome = (world.root / "finished" / WHERE / "x.error.md").read_text()
+    assert outcome.startswith("do it\n")
+    assert "no longer in the registry" in outcome
 
 
 # -- the mirror ------------------------------------------------------------------------------------------------------
@@ -329,9 +329,7 @@ def test_names_beside_each_other() -> None:
     assert path_with_state("a/b/x.prompt.md", "error") == "a/b/x.error.md"
 
 
-def test_an_outcome_that_could_not_be_written_is_written_later_without_news(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_outcome_that_could_not_be_written_is_retried(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     from mam.inbox import deliver, tree
 
     inbox = world.open()
@@ -353,7 +351,7 @@ def test_an_outcome_that_could_not_be_written_is_written_later_without_news(
     assert world.files("finished") == [f"{WHERE}/x.done.md"]
 
 
-def test_what_another_watcher_took_and_left_is_told_by_the_one_that_stays(world: World) -> None:
+def test_rows_of_a_watcher_that_ended_are_finished_by_another(world: World) -> None:
     stays, goes = world.open(), world.open()
     stays.run_cycle()
     world.drop()

@@ -1,4 +1,4 @@
-"""A tree, a store and an inbox over them, without a worker: tests say themselves what becomes of a job."""
+"""A tree, a store and an inbox, without a worker: tests decide how each job ends."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class World:
                 **settings,
             }
         )
-        self.told: list[tuple[str, str, str]] = []
+        self.notifications: list[tuple[str, str, str]] = []
         self.complaints: list[str] = []
         self._opened: list[Inbox | Store] = []
 
@@ -67,8 +67,8 @@ class World:
         return Registry(store)
 
     def open(self, registry: Registry | None = None) -> Inbox:
-        """What the next process would have."""
-        inbox = Inbox(self.settings, registry or self.registry(), self._tell, self.complaints.append)
+        """A registry as the next process would open it."""
+        inbox = Inbox(self.settings, registry or self.registry(), self._notify, self.complaints.append)
         self._opened.append(inbox)
         return inbox
 
@@ -77,11 +77,11 @@ class World:
             opened.close()
         self._opened.clear()
 
-    def _tell(self, what: str, claim: LedgerRow, _job: Job | None, words: str) -> None:
-        self.told.append((what, claim.rel, words))
+    def _notify(self, what: str, row: LedgerRow, _job: Job | None, words: str) -> None:
+        self.notifications.append((what, row.rel, words))
 
     def drop(self, name: str = "x.prompt.md", content: str | bytes = "do it\n", where: str = WHERE) -> Path:
-        """Whole and settled: it comes by rename, and is a minute old."""
+        """Complete and settled: it arrives by rename, with an mtime one minute ago."""
         folder = self.inbox / where
         folder.mkdir(parents=True, exist_ok=True)
         hidden = folder / ".being-written"
@@ -99,13 +99,13 @@ class World:
         return job
 
     def files(self, below: str) -> list[str]:
-        """Everything below a directory of the root, without what mam hides."""
+        """Everything below a directory of the root, without hidden files."""
         top = self.root / below
         found = [path for path in top.rglob("*") if path.is_file() and not path.name.startswith(".")]
         return sorted(str(path.relative_to(top)) for path in found)
 
     def mirrored(self, job_id: str) -> dict[str, Any]:
-        """job.json of a job, which holds what the seed promises about it."""
+        """The job.json of a job, after checking it against the schema."""
         folder = self.root / ".queue" / "jobs" / job_id
         record: dict[str, Any] = json.loads((folder / "job.json").read_bytes())
         assert sorted(os.listdir(folder)) == ["job.json", "state"]
@@ -119,7 +119,7 @@ class World:
         return record
 
     def steady(self) -> Inbox:
-        """After somebody was cut off: the next process does what is left, and then nothing is left to do."""
+        """After a kill: the next process finishes the work, and then nothing is left to do."""
         inbox = self.open()
         inbox.run_cycle()
         inbox.run_cycle()

@@ -88,7 +88,7 @@ class Agent:
 
     def do_await(self, words: str) -> None:
         while not Path(words).exists():
-            time.sleep(0.02)
+            time.sleep(0.02)  # nothing tells an agent that a file has come
 
     def do_say(self, words: str) -> None:
         self._said = words

@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.agents.sessions import LONGEST, Sessions, await_that
+from tests.agents.sessions import LONGEST, Sessions
 from tests.cli.command import Mam
+from tests.waiting import await_that
 
 HERE = Path(__file__).parent
 RECORDED = {"claude-code": HERE / "claude-hooks.jsonl", "codex": HERE / "codex-hooks.jsonl"}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.sessions import await_that
 from tests.live.stage import Stage
+from tests.waiting import await_that
 
 pytestmark = pytest.mark.external
 
@@ -112,7 +112,7 @@ def test_only_one_worker_serves_a_session(stage: Stage) -> None:
     first = stage.work()
     _await_lock(first, Path(stage.mam.env["MAM_AGENTS_DIR"]))
 
-    stage.mam("worker", "--in", "claude", "--drain").failed(1, "Another worker serves the session claude")
+    stage.mam("worker", "--in", "claude", "--drain").failed(1, "Another worker already serves the session claude")
 
 
 def _await_lock(worker: subprocess.Popen[bytes], agents: Path) -> None:

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from tests.agents.sessions import await_that
 from tests.live.stage import Stage
+from tests.waiting import await_that
 
 pytestmark = pytest.mark.external
 

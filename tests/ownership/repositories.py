@@ -1,4 +1,4 @@
-"""Repositories that bring a store, made with real git, and a broker that counts who comes."""
+"""Repositories that contain a store, made with real git, and a broker that counts connections."""
 
 from __future__ import annotations
 

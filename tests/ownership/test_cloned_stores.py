@@ -1,4 +1,4 @@
-"""A store that came with a repository: nothing of it is claimed, run, sent or changed before the user approves it."""
+"""mam does not use a store that came with a repository before the user approves it."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_prompts_that_came_with_a_repository_become_no_jobs(mam: Mam) -> None:
     assert [job["prompt"].strip() for job in mam("list", "--json").json] == ["do good"]
 
 
-def test_an_inbox_whose_books_came_with_a_repository(mam: Mam) -> None:
+def test_an_inbox_whose_ledger_came_with_a_repository(mam: Mam) -> None:
     upstream = repository(mam.home / "upstream")
     (upstream / ".mam/.queue/jobs/x").mkdir(parents=True)
     (upstream / ".mam/.queue/jobs/x/job.json").write_text("{}")

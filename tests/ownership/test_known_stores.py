@@ -1,4 +1,4 @@
-"""Stores that mam knows: git is not asked while nothing changed, and what git brings later counts for nothing."""
+"""Known stores: git does not run while nothing has changed, and files that git brings later are ignored."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_worktree_of_a_branch_that_brings_a_store(mam: Mam, upstream: Path, ma
 
 
 def test_a_worktree_without_its_repository(mam: Mam, upstream: Path, mark: Path) -> None:
-    """As in a container that is given the worktree alone: nobody can tell what git tracks."""
+    """As in a container with only the worktree: without its repository, the tracked files are unknown."""
     bring(upstream, f"sub/.mam/jobs/{EVIL}.json", shell_job(mark))
     tree = mam.home / "tree"
     git("worktree", "add", "-q", str(tree), cwd=upstream)

@@ -103,7 +103,7 @@ def test_no_password_is_shown_however_badly_it_was_written(url: str) -> None:
 
 
 def test_an_address_that_cannot_be_read_is_told_in_one_line() -> None:
-    with pytest.raises(MamError) as caught:
+    with pytest.raises(MamError, match="nonsense") as caught:
         Server("postgresql://me@db.example.org/jobs?nonsense=1")
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value)
@@ -172,7 +172,7 @@ def refused_by(url: str) -> str:
     return str(caught.value)
 
 
-WHY = "a host that is not local is only talked to over TLS with its certificate checked"
+WHY = "mam connects to a host that is not local only over TLS with a verified certificate"
 
 
 def test_without_tls_it_is_said_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,22 +16,32 @@ import psycopg
 
 from mam.registry import Registry
 from mam.stores.port import Query
+from mam.stores.postgres import client
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from mam.testing.races import RacePool
 from mam.testing.tasks import LAST
 from tests.postgres.crashes import crash_and_restart
 from tests.postgres.server import PrivateServer
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
+    from mam.testing.races import Racer
 
 WORKERS = 4
 KILLS = int(os.environ.get("MAM_KILLS", "20"))
 CRASHES = max(1, KILLS // 10)
 POOL = "pool"
+PATIENCE = 240.0
 LINES_OF_A_JOB = 5
 """Registered, claimed, a number, a word, the end."""
+
+
+def open_patient_store(url: str) -> Store:
+    """On a busy machine a server may take long to start again. How long a client waits for it is not tested here."""
+    client.PATIENCE_SECONDS = PATIENCE
+    return PostgresStore(url)
 
 
 def work(store: Store, _report: Callable[[object], None], *, name: str) -> list[tuple[str, str, int]]:
@@ -57,8 +67,9 @@ def work(store: Store, _report: Callable[[object], None], *, name: str) -> list[
 class Killer:
     """Looks for victims in the middle of something, from a connection that may die with them."""
 
-    def __init__(self, server: PrivateServer) -> None:
+    def __init__(self, server: PrivateServer, workers: list[Racer]) -> None:
         self._server = server
+        self._workers = workers
         self._connection: psycopg.Connection[Any] | None = None
 
     def end_a_backend(self) -> None:
@@ -87,15 +98,21 @@ class Killer:
             self._connection.close()
 
     def _until(self, query: str, enough: Callable[[list[Any]], bool]) -> list[Any]:
-        while True:
+        found: list[Any] = []
+
+        def is_enough() -> bool:
+            for worker in self._workers:
+                worker.check()  # without workers there is no victim and no progress to wait for
             try:
                 if self._connection is None or self._connection.closed:
                     self._connection = psycopg.connect(self._server.url(), autocommit=True, application_name="killer")
-                found = self._connection.execute(query.encode()).fetchall()
+                found[:] = self._connection.execute(query.encode()).fetchall()
             except psycopg.OperationalError:
-                continue  # the server is starting again
-            if enough(found):
-                return found
+                return False  # the server is starting again
+            return enough(found)
+
+        await_that(is_enough, query, longest=PATIENCE)
+        return found
 
     _VICTIM = (
         "FROM pg_stat_activity WHERE application_name = 'mam' AND state IN ('active', 'idle in transaction')"
@@ -109,9 +126,9 @@ def test_kills_during_a_mixed_load_lose_nothing_and_repeat_nothing(server: Priva
     with psycopg.connect(url, autocommit=True) as connection:
         # Else the first crash replays all that earlier tests have written, which may outlast a worker's patience.
         connection.execute("CHECKPOINT")
-    killer = Killer(server)
-    with RacePool(partial(PostgresStore, url), processes=True) as pool:
+    with RacePool(partial(open_patient_store, url), processes=True) as pool:
         workers = pool.race_on([partial(work, name=f"worker {number}") for number in range(WORKERS)])
+        killer = Killer(server, workers)
         for kill in range(1, KILLS + 1):
             killer.end_a_backend()
             killer.let_them_work(WORKERS)

@@ -23,8 +23,8 @@ from tests.stories import READERS, WRITERS, Cast
 STORES = (Path(__file__).resolve().parents[2] / "docs" / "stores.md").read_text(encoding="utf-8")
 GRANTS = STORES.partition("```sql\n")[2].partition("```")[0]
 """What the documentation tells an administrator to type for a role that only works: no right to make or change the
-schema, nor to delete jobs or what is told of them."""
-JANITORS = STORES.partition("takes jobs out")[2].partition("```sql\n")[2].partition("```")[0]
+schema, nor to delete jobs or their journal."""
+JANITORS = STORES.partition("`mam prune` moves jobs")[2].partition("```sql\n")[2].partition("```")[0]
 
 
 @pytest.fixture
@@ -162,4 +162,4 @@ def test_the_time_that_a_statement_has_is_mams_and_not_the_roles(
     with Server(address_for("worker", database)).connect() as connection:
         assert connection.execute("SHOW statement_timeout").fetchall() == [("1min",)]
     assert f"No statement takes longer than {STATEMENT_MS // 1000} s" in STORES
-    assert f"outlasts a lost server by {PATIENCE_SECONDS:g} s" in STORES
+    assert f"survives an unreachable server for {PATIENCE_SECONDS:g} s" in STORES

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.agents.sessions import Sessions, await_that
+from tests.agents.sessions import Sessions
 from tests.cli.command import Mam
 from tests.real_agents.homes import MODELS, environment
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     import subprocess
@@ -48,7 +49,7 @@ class Live(Sessions):
             own = ("-c", f'projects={{"{self.mam.here}"={{trust_level="trusted"}}}}', *own)
         options = () if hooks else ("--no-hooks",)
         assert self.mam("agents", "start", name, "--agent", TOOLS[name], *options, "--", name, *own).code == 0
-        await_that(lambda: PROMPTS[name] in self.shown(name), LONGEST)
+        await_that(lambda: PROMPTS[name] in self.shown(name), longest=LONGEST)
 
     def opencode_settings(self, **more: Any) -> None:
         """The user's own."""

@@ -15,8 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mam.agent_table import CODING_AGENTS
 from mam.config.settings import Config
-from mam.work.adapters import CODING_AGENTS, load_adapter
+from mam.work.adapters import load_adapter
 from mam.work.workdir import WorkDir
 from tests.real_agents import model_server
 from tests.real_agents.alone import is_alone
@@ -98,13 +99,15 @@ def _record(agent: str, scene: str, extra: dict[str, str | None], name: str | No
 
 def _record_help(agent: str) -> None:
     """What `mam agents check` asks."""
-    module = import_module(CODING_AGENTS[agent])
+    module = import_module(CODING_AGENTS[agent].adapter)
     asked = [("--version",), *module.HELP]
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         env = environment(agent, Path(folder) / "home", "http://127.0.0.1:1")
         told = {}
         for words in asked:
-            ran = subprocess.run([CLIS / module.PROGRAM, *words], env=env, capture_output=True, timeout=LONGEST)
+            ran = subprocess.run(
+                [CLIS / CODING_AGENTS[agent].program, *words], env=env, capture_output=True, timeout=LONGEST
+            )
             told[" ".join(words)] = (ran.stdout or ran.stderr).decode()
     (KEPT / f"{agent}.help.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", "utf-8")
 

@@ -12,7 +12,8 @@ import pytest
 from mam.machine.processes import ProcessId
 from tests.real_agents import model_server
 from tests.real_agents.office import Office
-from tests.work.support import await_gone, await_that
+from tests.waiting import await_that
+from tests.work.support import await_gone
 
 if TYPE_CHECKING:
     from pathlib import Path

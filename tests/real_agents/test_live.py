@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agents.sessions import await_that
 from tests.real_agents.live import LONGEST, finish
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from tests.real_agents.live import Live

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.agents.sessions import await_that
 from tests.real_agents.live import LONGEST, TOOLS, finish
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from tests.real_agents.live import Live
@@ -28,7 +28,7 @@ def test_permission_is_told_by_a_hook_and_nothing_is_typed_over_the_dialog(live:
     first = live.register(name, "beg touch asked.txt && echo please >asked.txt", "say Thank you.", artifact="asked.txt")
     second = live.register(name, "say Next.")
     worker = live.worker(name, "--drain", *(("--between", "/clear") if name == "claude" else ()))
-    await_that(lambda: live.state_of(name)["state"] == "needs permission", LONGEST)
+    await_that(lambda: live.state_of(name)["state"] == "needs permission", longest=LONGEST)
 
     await_that(lambda: live.mam("explain", first, "--json").json["state"]["state"] == "needs permission")
     assert live.state_of(name)["source"] == "hook"
@@ -48,7 +48,7 @@ def test_where_there_are_no_hooks_its_screen_asks_and_its_own_complete_ends_the_
     live.start_agent("opencode", hooks=False)
     job_id = live.register("opencode", "run mam complete {job} --result 'said by the agent'", "hang")
     worker = live.worker("opencode", "--drain")
-    await_that(lambda: live.state_of("opencode")["state"] == "needs permission", LONGEST)
+    await_that(lambda: live.state_of("opencode")["state"] == "needs permission", longest=LONGEST)
 
     assert live.state_of("opencode")["source"] == "screen"
     await_that(lambda: live.mam("explain", job_id, "--json").json["state"]["state"] == "needs permission")
@@ -71,9 +71,9 @@ def test_a_usage_limit_pauses_the_agent_and_after_the_reset_all_is_done(
     live.mam.env["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-not-a-token"
     live.start_agent(name)
     first, second = (live.register(name, f"write {word} done", f"say {word}.", artifact=word) for word in ("a", "b"))
-    resets_at = model.limit(130 if name == "opencode" else 30)  # it waits out a short one by itself, the others do not
+    resets_at = model.limit(130 if name == "opencode" else 60)  # it waits out a short one by itself, the others do not
     worker = live.worker(name)
-    await_that(lambda: live.job(first)["status"] == "waiting", LONGEST)
+    await_that(lambda: live.job(first)["status"] == "waiting", longest=LONGEST)
 
     job = live.job(first)
     assert (job["waiting_for"], job["retries"]) == ("reset", 0)
@@ -84,7 +84,7 @@ def test_a_usage_limit_pauses_the_agent_and_after_the_reset_all_is_done(
     assert pause["agent"] == TOOLS[name]
     own_waits = ("Continuing automatically", "[retrying in")
     await_that(lambda: not any(words in live.shown(name) for words in own_waits))
-    await_that(lambda: all(live.job(job_id)["ended_at"] for job_id in (first, second)), LONGEST)
+    await_that(lambda: all(live.job(job_id)["ended_at"] for job_id in (first, second)), longest=LONGEST)
     worker.terminate()
     finish(worker)
 

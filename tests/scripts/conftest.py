@@ -1,4 +1,4 @@
-"""The old scripts as a user runs them: another process, another directory, nothing of the test in its environment."""
+"""Runs the old scripts as a user does: in another process and directory, without the environment of the test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPTS = ROOT / "scripts"
 
 
 class Shell:
-    """A directory to stand in, and commands run there."""
+    """Runs commands in a working directory."""
 
     def __init__(self, here: Path) -> None:
         self.here = here
@@ -49,8 +49,8 @@ def shell(tmp_path: Path) -> Shell:
 
 
 @pytest.fixture(autouse=True)
-def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls within the test's own process meet no settings of whoever runs it."""
+def no_user_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls in the test's process do not read the settings of the user who runs the tests."""
     for name in [name for name in os.environ if name.startswith("MAM_")]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("DELEGATE_JOB_LOGS_DIR", raising=False)

@@ -58,7 +58,7 @@ print(*[line["event"] for line in m.iter_logged_events(job_id)])
     assert told.splitlines() == ["cancelled cancelled", "registered status_changed published"]
 
 
-def test_where_the_log_is_can_be_said_and_set(shell: Shell) -> None:
+def test_the_logs_directory_can_be_read_and_set(shell: Shell) -> None:
     shell.environment["DELEGATE_JOB_LOGS_DIR"] = str(shell.here / "named")
     told = shell.code("""
 import pathlib, mqtt_common as m

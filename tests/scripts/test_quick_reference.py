@@ -69,7 +69,7 @@ def test_pick_claims_the_oldest_of_its_label_until_there_is_none(shell: Shell) -
     assert [(done.returncode, done.stdout) for done in picks] == [(0, f"{first}\n"), (0, f"{second}\n"), (3, "")]
 
 
-def test_bad_words_exit_with_one_and_change_nothing(shell: Shell) -> None:
+def test_bad_input_exits_with_one_and_changes_nothing(shell: Shell) -> None:
     """M-03, M-08, M-09."""
     job_id = shell.run(*REGISTER).stdout.strip()
     file = shell.here / ".mam" / "jobs" / f"{job_id}.json"

@@ -67,7 +67,7 @@ def test_sequence_numbers_of_many_threads_are_all_different(registry_dir: Path) 
     assert compat.get_job(job_id, registry_dir)["last_seq"] == 100
 
 
-def test_what_cannot_be_is_said_by_an_error(registry_dir: Path) -> None:
+def test_bad_input_raises_an_error(registry_dir: Path) -> None:
     with pytest.raises(StoreMissing):
         compat.pick_pending("a", registry_dir)
     job_id = compat.register_job("p", "a", registry_dir=registry_dir)
@@ -81,7 +81,7 @@ def test_what_cannot_be_is_said_by_an_error(registry_dir: Path) -> None:
 
 
 def test_the_lock_keeps_other_processes_out(shell: Shell, registry_dir: Path) -> None:
-    """While a script holds it nobody else writes; what it does meanwhile is its own business."""
+    """The lock excludes other writers; the thread that holds it can still write."""
     job_id = compat.register_job("p", "a", "a", registry_dir=registry_dir)
     shell.environment["MAM_LOCK_WAIT_SECONDS"] = "0"
     with compat.registry_lock(registry_dir):

@@ -31,10 +31,11 @@ def mounts(folder: Path, kind: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize("kind", sorted(NETWORK))
-def test_a_network_file_system_is_known_by_its_kind(tmp_path: Path, kind: str) -> None:
-    assert network_file_system(str(tmp_path / "jobs.db"), str(mounts(tmp_path, kind))) == kind
-    assert network_file_system(str(tmp_path / "not" / "yet" / "jobs.db"), str(mounts(tmp_path, kind))) == kind
+def test_a_network_file_system_is_known_by_its_kind(tmp_path: Path) -> None:
+    assert {"nfs4", "cifs"} <= NETWORK
+    for kind in NETWORK:
+        assert network_file_system(str(tmp_path / "jobs.db"), str(mounts(tmp_path, kind))) == kind
+        assert network_file_system(str(tmp_path / "not" / "yet" / "jobs.db"), str(mounts(tmp_path, kind))) == kind
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuse", "fuseblk", "fuse.encfs", ""])

@@ -1,4 +1,4 @@
-"""A job as the contract describes it (sections 1 and 3), in the plainest words. It shares no code with the product."""
+"""A simple model of a job from the contract (sections 1 and 3). It shares no code with the product."""
 
 from __future__ import annotations
 

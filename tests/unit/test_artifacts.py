@@ -1,4 +1,4 @@
-"""The files a job promised."""
+"""The check of expected artifacts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_is_not_a_file_is_missing(workdir: Path, artifact: str) -> None:
 
 
 @pytest.mark.parametrize("artifact", ["../secret.txt", "out/../../secret.txt", "..", "out/../out/report.md"])
-def test_nothing_is_looked_for_above_the_directory(workdir: Path, artifact: str) -> None:
+def test_no_artifact_is_accepted_above_the_directory(workdir: Path, artifact: str) -> None:
     assert "inside the job's directory" in _missing(workdir, artifact)
 
 
@@ -101,7 +101,7 @@ def test_without_a_directory_the_current_one_counts(workdir: Path, monkeypatch: 
     _missing(None, "report.md")
 
 
-def test_an_absolute_path_of_an_old_record_is_looked_at(workdir: Path) -> None:
+def test_an_absolute_path_of_an_old_record_is_checked(workdir: Path) -> None:
     _check(workdir, str(workdir / "out/report.md"))
     _missing(workdir, str(workdir / "out/plan.md"))
 
@@ -117,7 +117,7 @@ def test_a_directory_that_cannot_be_is_missing_too() -> None:
         check_artifacts(pending(artifacts=["report.md"]).replace(workdir="/tmp/a\0b"))
 
 
-def test_looking_leaves_nothing_open(workdir: Path) -> None:
+def test_a_check_leaves_no_descriptor_open(workdir: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     for artifact in ("out/report.md", "out/deep/empty", "nowhere/x", "out/report.md/x", "out", ".."):
         try:

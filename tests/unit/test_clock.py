@@ -1,4 +1,4 @@
-"""Times that mam writes and reads, and the clock it asks."""
+"""Formatting and parsing of times, and the clocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_time_is_read_as_it_was_written(wall_ms: int) -> None:
 
 
 @given(WALL)
-def test_the_own_form_is_what_datetime_says(wall_ms: int) -> None:
+def test_the_own_form_agrees_with_datetime(wall_ms: int) -> None:
     moment = datetime.fromtimestamp(wall_ms // 1000, UTC)
 
     assert iso_second(wall_ms) == moment.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -83,7 +83,7 @@ def test_a_moment_shows_its_second() -> None:
     assert Moment(wall_ms=1_767_225_600_999).second == "2026-01-01T00:00:00Z"
 
 
-def test_the_fake_clock_moves_only_when_told() -> None:
+def test_the_fake_clock_moves_only_when_advanced() -> None:
     clock = FakeClock()
     start = clock.now()
 

@@ -1,4 +1,4 @@
-"""The wire format, and what never leaves the machine."""
+"""The format of events, and what is redacted from them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_no_spelling_of_an_absolute_path_gets_through(path: str, spelling: str) 
 
 
 @given(st.text(max_size=60), PATHS)
-def test_whatever_is_said_it_is_one_line_of_bounded_size(text: str, path: str) -> None:
+def test_any_detail_becomes_one_line_of_bounded_size(text: str, path: str) -> None:
     said = redact(f"{text} {path} " * 40)
 
     assert len(said) <= DETAIL_LIMIT
@@ -89,7 +89,7 @@ def test_there_are_five_events() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Started", "cancelled", "banana", "progress\n", "x" * 1000])
-def test_any_other_word_is_not_an_event(name: str) -> None:
+def test_any_other_name_is_not_an_event(name: str) -> None:
     with pytest.raises(BadInput, match="choose from started") as refused:
         check_event(name)
     assert len(str(refused.value)) < 200

@@ -1,4 +1,4 @@
-"""Why a job is not running, in words."""
+"""The explanations why a job is not running."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def test_every_job_is_explained_in_whole_sentences(status: Status, seconds: floa
 @pytest.mark.parametrize(
     ("ahead", "words"), [(0, "the next one"), (1, "1 pending job of"), (7, "7 pending jobs of that label")]
 )
-def test_a_pending_job_says_who_comes_first(ahead: int, words: str) -> None:
+def test_a_pending_job_shows_how_many_come_first(ahead: int, words: str) -> None:
     assert words in " ".join(explain(pending(label="tmux:claude"), NOW, ExplainContext(ahead=ahead)))
     assert "'tmux:claude'" in explain(pending(label="tmux:claude"), NOW, ExplainContext(ahead=ahead))[0]
 
 
-def test_a_pending_job_says_how_often_it_was_lost() -> None:
+def test_a_pending_job_shows_how_often_it_was_lost() -> None:
     assert "lost 2 of 3 times" in " ".join(explain(pending().replace(losses=2), NOW, ExplainContext()))
 
 
-def test_a_pending_job_says_why_it_came_back() -> None:
+def test_a_pending_job_shows_why_it_was_returned() -> None:
     back = acts.release(running(), NOW, attempt=1, reason="build7 cannot run it now: No space left on device").job
     said = explain(back, NOW, ExplainContext())
     assert said[-1] == "Its last attempt: build7 cannot run it now: No space left on device."
@@ -50,7 +50,7 @@ def test_a_pending_job_says_why_it_came_back() -> None:
         (None, "something"),
     ],
 )
-def test_a_waiting_job_says_what_it_waits_for(waits_for: str | None, words: str) -> None:
+def test_a_waiting_job_shows_what_it_waits_for(waits_for: str | None, words: str) -> None:
     assert words in explain(in_status(Status.WAITING).replace(waiting_for=waits_for), NOW, ExplainContext())[0]
 
 
@@ -65,41 +65,41 @@ def test_a_waiting_job_says_what_it_waits_for(waits_for: str | None, words: str)
         (4000, "1 h 5 min ago"),
     ],
 )
-def test_times_are_told_as_people_tell_them(seconds: float, words: str) -> None:
+def test_times_are_shown_in_their_two_largest_units(seconds: float, words: str) -> None:
     assert words in explain(in_status(Status.WAITING), later(seconds), ExplainContext())[0]
 
 
-def test_a_retry_says_why_it_is_one() -> None:
+def test_a_retry_shows_its_reason() -> None:
     job = acts.fail_retryable(running(), NOW, attempt=1, reason="no luck", delay_seconds=9).job
 
     assert "Retry 1 of 3, after: no luck." in explain(job, NOW, ExplainContext())
 
 
-def test_what_is_due_says_who_will_move_it() -> None:
+def test_a_due_job_shows_which_commands_will_move_it() -> None:
     assert "The next `pick` or `wait` of anyone takes it back." in " ".join(
         explain(running(60), later(61), ExplainContext())
     )
     assert "the next `pick` or `wait` of anyone makes it pending" in " ".join(
         explain(in_status(Status.WAITING), later(61), ExplainContext())
     )
-    assert "Nobody else can claim it until then." in " ".join(explain(running(60), later(59), ExplainContext()))
+    assert "No other worker can claim it until then." in " ".join(explain(running(60), later(59), ExplainContext()))
 
 
-def test_a_running_job_says_who_holds_it_and_whether_it_is_silent() -> None:
+def test_a_running_job_shows_its_holder_and_whether_it_is_quiet() -> None:
     said = explain(running(600), later(300), ExplainContext())
 
     assert said[0] == "It is running: attempt 1, held by worker."
-    assert said[-1] == f"It is stalled: no sign of life since {NOW.second}."
+    assert said[-1] == f"It is quiet: no sign of life since {NOW.second}."
 
 
 @pytest.mark.parametrize(("checked", "unchecked"), [(True, False), (False, True), (None, True)])
-def test_a_completed_job_says_whether_anything_was_looked_at(checked: bool | None, unchecked: bool) -> None:
+def test_a_completed_job_shows_whether_it_was_verified(checked: bool | None, unchecked: bool) -> None:
     said = " ".join(explain(in_status(Status.COMPLETED).replace(checked=checked), NOW, ExplainContext()))
 
     assert ("unchecked" in said) == unchecked
 
 
-def test_an_ended_job_says_why_and_how_to_go_on() -> None:
+def test_an_ended_job_shows_its_reason_and_how_to_retry() -> None:
     assert explain(in_status(Status.ERROR), NOW, ExplainContext()) == [
         f"It ended in error at {NOW.second}: broken.",
         "`mam retry abc12345` registers it anew.",
@@ -115,7 +115,7 @@ def test_an_ended_job_says_why_and_how_to_go_on() -> None:
         ("run", "the next `pick` or `wait` of anyone makes it pending."),
     ],
 )
-def test_a_failure_before_a_job_is_told_by_what_it_means_for_it(on_failure: str, words: str) -> None:
+def test_a_failed_dependency_is_explained_by_its_effect(on_failure: str, words: str) -> None:
     failed, open_one = in_status(Status.ERROR), pending(job_id="other")
     waiting = pending(job_id="later", after=["abc12345", "other"], on_dependency_failure=on_failure).replace(
         status=Status.WAITING, waiting_for="dependency"

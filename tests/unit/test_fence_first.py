@@ -1,4 +1,4 @@
-"""Who has lost a claim hears that, and not that a file is missing: its work no longer counts, mended or not."""
+"""A writer that has lost its claim gets ClaimLost and not ArtifactMissing, since its work no longer counts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def taken_over(registry: Registry, folder: Path) -> str:
     return job_id
 
 
-def test_a_lost_claim_is_told_before_a_missing_artifact(registry: Registry, tmp_path: Path) -> None:
+def test_a_lost_claim_is_reported_before_a_missing_artifact(registry: Registry, tmp_path: Path) -> None:
     job_id = taken_over(registry, tmp_path)
     with pytest.raises(ClaimLost):
         registry.complete(job_id, attempt=1)
@@ -42,7 +42,7 @@ def test_a_lost_claim_is_told_before_a_missing_artifact(registry: Registry, tmp_
     assert (done.status, done.checked) == (Status.COMPLETED, True)
 
 
-def test_another_claim_of_the_same_attempt_hears_that_before_a_missing_artifact(
+def test_another_claim_of_the_same_attempt_is_refused_before_a_missing_artifact(
     registry: Registry, tmp_path: Path
 ) -> None:
     job_id = taken_over(registry, tmp_path)
@@ -53,7 +53,7 @@ def test_another_claim_of_the_same_attempt_hears_that_before_a_missing_artifact(
             end(job_id, attempt=2, claim_id=registry.get(job_id).claim_id)
 
 
-def test_a_repeated_completion_does_not_look_again(registry: Registry, tmp_path: Path) -> None:
+def test_a_repeated_completion_does_not_check_again(registry: Registry, tmp_path: Path) -> None:
     job_id = taken_over(registry, tmp_path)
     (tmp_path / "made.md").write_text("done")
     registry.complete(job_id, attempt=2)
@@ -61,7 +61,7 @@ def test_a_repeated_completion_does_not_look_again(registry: Registry, tmp_path:
     assert registry.complete(job_id, attempt=2).status is Status.COMPLETED
 
 
-def test_a_word_that_is_refused_anyway_tests_the_fence_first(registry: Registry, tmp_path: Path) -> None:
+def test_an_illegal_write_checks_the_fence_first(registry: Registry, tmp_path: Path) -> None:
     job_id = taken_over(registry, tmp_path)
     with pytest.raises(ClaimLost):
         registry.set_status(job_id, Status.WAITING, attempt=1)

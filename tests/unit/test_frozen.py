@@ -1,4 +1,4 @@
-"""Records that do not change."""
+"""Frozen records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which life of a session counts, and whose jobs are taken back."""
+"""Which generation of a session is current, and which jobs return to pending."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_each_new_one_replaces_the_one_before_it() -> None:
 
 
 @pytest.mark.parametrize("generation", ["first", "second"])
-def test_one_that_was_replaced_is_told_by_whom(generation: str) -> None:
+def test_a_replaced_generation_is_refused_with_its_successor(generation: str) -> None:
     known = Generations(current="third", superseded=("first", "second"))
 
     with pytest.raises(GenerationLost, match=f"belongs to generation third now; generation {generation} has") as lost:
@@ -73,5 +73,5 @@ def test_any_other_job_stays_as_it_is(job: Job) -> None:
     assert change.lines == ()
 
 
-def test_a_record_that_somebody_copied_here_is_held_by_no_session() -> None:
+def test_a_copied_record_is_held_by_no_session() -> None:
     assert adopt_new(held(), 7, NOW).job.claimant is None

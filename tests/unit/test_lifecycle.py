@@ -1,4 +1,4 @@
-"""The one rule about transitions, against the table of the contract."""
+"""The rule for transitions against the table of the contract."""
 
 from __future__ import annotations
 
@@ -25,30 +25,32 @@ LEGAL = {
 PAIRS = [(status, to) for status in Status for to in Status]
 
 
-@pytest.mark.parametrize(("status", "to"), PAIRS)
-def test_a_move_is_legal_exactly_if_the_contract_lists_it(status: Status, to: Status) -> None:
-    if (status, to) in LEGAL:
-        check_move("abc12345", status, to)
-    else:
-        with pytest.raises(IllegalMove) as refused:
+@pytest.mark.parametrize("status", list(Status))
+def test_a_move_is_legal_exactly_if_the_contract_lists_it(status: Status) -> None:
+    for to in Status:
+        if (status, to) in LEGAL:
             check_move("abc12345", status, to)
-        assert str(refused.value) == f"Job abc12345 is {status} and cannot become {to}."
-        assert refused.value.exit_code == 1
+        else:
+            with pytest.raises(IllegalMove) as refused:
+                check_move("abc12345", status, to)
+            assert str(refused.value) == f"Job abc12345 is {status} and cannot become {to}."
+            assert refused.value.exit_code == 1
 
 
-@pytest.mark.parametrize(("status", "to"), PAIRS)
-def test_no_change_of_a_status_goes_round_the_rule(status: Status, to: Status) -> None:
+@pytest.mark.parametrize("status", list(Status))
+def test_no_change_of_a_status_goes_round_the_rule(status: Status) -> None:
     job = in_status(status)
-    if (status, to) not in LEGAL:
-        with pytest.raises(IllegalMove):
-            moved(job, to, NOW, "test", {})
-        return
+    for to in Status:
+        if (status, to) not in LEGAL:
+            with pytest.raises(IllegalMove):
+                moved(job, to, NOW, "test", {})
+            continue
 
-    change = moved(job, to, NOW, "test", {})
+        change = moved(job, to, NOW, "test", {})
 
-    assert change.job.status is to
-    assert (change.lines[0]["from"], change.lines[0]["to"]) == (status, to)
-    assert [line["event"] for line in change.lines[1:]] == (["published"] if to.ended else [])
+        assert change.job.status is to
+        assert (change.lines[0]["from"], change.lines[0]["to"]) == (status, to)
+        assert [line["event"] for line in change.lines[1:]] == (["published"] if to.ended else [])
 
 
 def test_there_are_six_statuses_and_three_ends() -> None:
@@ -57,7 +59,7 @@ def test_there_are_six_statuses_and_three_ends() -> None:
 
 
 @pytest.mark.parametrize("word", ["banana", "", "Pending", "PENDING", "done", "pending ", "stalled"])
-def test_any_other_word_is_not_a_status(word: str) -> None:
+def test_any_other_name_is_not_a_status(word: str) -> None:
     with pytest.raises(UnknownStatus, match="choose from pending, waiting") as refused:
         parse_status(word)
 

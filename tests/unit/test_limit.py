@@ -1,4 +1,4 @@
-"""Usage limits: when to try again, which pause they make, and what the job that met one becomes."""
+"""Usage limits: when to try again, the pause, and the job that met the limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.jobs import NOW, later, running
 SOON = NOW.wall_ms + 60_000
 
 
-def test_a_known_end_is_believed_with_a_margin() -> None:
+def test_a_known_reset_time_gets_a_margin() -> None:
     assert SOON < end_of_limit(SOON, 5, NOW) <= SOON + 5000
 
 

@@ -1,4 +1,4 @@
-"""Stores beside a model that is written from the contract: whatever is done to both, they agree."""
+"""Compares stores with a model that is written from the contract: after any history they agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which jobs can register jobs, and what a child says about its parent."""
+"""Which jobs can be parents, and the fields of a child that name its parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pauses: whom they concern, and until when."""
+"""Pauses: which jobs they cover, and until when."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_pause_holds_until_its_end_and_not_at_it() -> None:
     assert seconds_until_lifted([pause, Pause()], later(2)) is None
 
 
-def test_the_pause_that_is_told_is_the_one_that_ends_last() -> None:
+def test_the_reported_pause_is_the_one_that_ends_last() -> None:
     soon = draft_pause("codex", None, NOW.wall_ms + 1000, None, NOW)
     job = pending(agent="codex")
 

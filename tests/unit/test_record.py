@@ -1,4 +1,4 @@
-"""The record: old ones load, unknown fields survive, and what is wrong is named."""
+"""The record: old records load, unknown fields are preserved, and an error names the wrong field."""
 
 from __future__ import annotations
 
@@ -126,12 +126,13 @@ def _wrong_values() -> list[tuple[str, Any]]:
     wrong = [(name, value) for name, right in known.items() for value in WRONG_TYPES.get(type(right), [])]
     wrong.remove(("ended_attempt", None))
     wrong += [("auth_token", value) for value in WRONG_TYPES[str]]
+    assert len({name for name, _value in wrong}) > 50, "the table no longer covers the fields"
     return wrong
 
 
-@pytest.mark.parametrize(("name", "value"), _wrong_values())
-def test_a_wrong_type_is_named(name: str, value: object) -> None:
-    _is_bad({**SEED, **OWN, name: value}, name)
+def test_a_wrong_type_is_named() -> None:
+    for name, value in _wrong_values():
+        _is_bad({**SEED, **OWN, name: value}, name)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def test_an_inline_secret_never_enters_a_job() -> None:
 
 def _is_bad(fields: object, problem: str) -> None:
     with pytest.raises(BadRecord) as refused:
-        parse_job(fields, "somewhere/abc12345.json")
+        pytest.fail(f"{problem}: this was taken: {parse_job(fields, 'somewhere/abc12345.json')}")
     assert str(refused.value).startswith("somewhere/abc12345.json: ")
     assert problem in str(refused.value)
     assert "t0ken" not in str(refused.value)

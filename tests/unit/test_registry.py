@@ -1,4 +1,4 @@
-"""The service: what it adds to a store."""
+"""What the registry adds to a store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LABEL = "tmux:claude"
 
 
 class Listener:
-    """A shadow that remembers what it was told."""
+    """An audit sink that records its calls."""
 
     def __init__(self) -> None:
         self.followed = 0
@@ -212,7 +212,7 @@ def test_where_attempts_are_required_a_running_job_takes_no_write_without_one(cl
     assert registry.complete(job.job_id, attempt=1).status == "completed"
 
 
-def test_where_attempts_are_required_anyone_may_still_call_off_and_write_what_nobody_holds(clock: FakeClock) -> None:
+def test_require_attempt_allows_cancel_and_writes_to_unclaimed_jobs(clock: FakeClock) -> None:
     registry = Registry(MemoryStore(clock), require_attempt=True)
 
     assert registry.cancel(_claimed(registry).job_id).status == "cancelled"
@@ -245,7 +245,7 @@ def test_a_job_with_nothing_to_check_is_completed_unchecked(registry: Registry) 
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-def test_words_that_cannot_be_stored_are_refused(registry: Registry, text: str) -> None:
+def test_text_that_cannot_be_stored_is_refused(registry: Registry, text: str) -> None:
     job = _claimed(registry)
     writes: list[Callable[[], object]] = [
         lambda: registry.complete(job.job_id, attempt=1, result=text),
@@ -259,10 +259,10 @@ def test_words_that_cannot_be_stored_are_refused(registry: Registry, text: str) 
     assert registry.get(job.job_id) == job
 
 
-# -- the shadow ----------------------------------------------------------------------------------------------------
+# -- the audit sink ----------------------------------------------------------------------------------------------------
 
 
-def test_the_shadow_follows_every_write_and_hears_of_refusals(registry: Registry, listener: Listener) -> None:
+def test_the_audit_sink_gets_every_write_and_every_refusal(registry: Registry, listener: Listener) -> None:
     job = _claimed(registry)
     assert listener.followed == 2
     registry.heartbeat(job.job_id, attempt=1)
@@ -301,7 +301,7 @@ def test_following_shows_each_job_now_and_after_each_change_until_all_have_ended
     ]
 
 
-def test_who_follows_settles_what_is_due(registry: Registry, clock: FakeClock) -> None:
+def test_follow_settles_due_jobs(registry: Registry, clock: FakeClock) -> None:
     job = _claimed(registry)
     registry.heartbeat(job.job_id, attempt=1, lease_seconds=60)
 
@@ -335,7 +335,7 @@ def test_what_has_ended_is_not_waited_for(registry: Registry) -> None:
 
 
 class _Watched:
-    """The store, and a sign that somebody is about to sleep on it."""
+    """A store that signals when a caller is about to wait on it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What a person may call a thing."""
+"""The rules for ids, names and other input."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONTRACT_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 @example("\u212a")
 @example("a" * 64)
 @example("a" * 65)
-def test_an_id_is_accepted_exactly_if_the_contract_says_so(text: str) -> None:
+def test_an_id_is_accepted_exactly_as_the_contract_defines(text: str) -> None:
     assert input_rules.is_claim_id(text) == bool(CLAIM_ID.match(text))
     assert input_rules.is_job_id(text) == bool(CONTRACT_ID.match(text))
     if not input_rules.is_job_id(text):
@@ -89,7 +89,7 @@ def test_a_prompt_of_a_megabyte_works_and_one_of_sixty_four_is_refused() -> None
 
 def test_the_limit_counts_bytes_and_not_characters() -> None:
     input_rules.check_text("reason", "é" * 4, 8)
-    with pytest.raises(BadInput):
+    with pytest.raises(BadInput, match="reason"):
         input_rules.check_text("reason", "é" * 5, 9)
 
 

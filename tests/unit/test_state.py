@@ -1,4 +1,4 @@
-"""Which of several words about an agent counts: the written order, case by case."""
+"""Which of several reported states of an agent wins."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ CASES = {
 
 
 @pytest.mark.parametrize(("states", "expected"), CASES.values(), ids=CASES)
-def test_one_word_counts(states: list[State | None], expected: tuple[str, str]) -> None:
+def test_one_state_wins(states: list[State | None], expected: tuple[str, str]) -> None:
     found = decide_state(states, NOW)
     assert (found.state, found.source) == expected
     found = decide_state(list(reversed(states)), NOW)
     assert (found.state, found.source) == expected
 
 
-def test_how_it_is_told() -> None:
+def test_how_a_state_is_formatted() -> None:
     state = State(state=NEEDS_PERMISSION, source=HOOK, at_ms=NOW - 12_400, why="Write")
     assert state.format_at(NOW) == "needs permission (hook, 12 s ago)"
     assert state.format_at(NOW + 7_200_000) == "needs permission (hook, 2 h ago)"
@@ -104,7 +104,7 @@ def test_the_state_of_a_running_job_comes_from_the_last_event_of_its_attempt(
     assert (state.state, state.source) == expected
 
 
-def test_what_was_said_and_what_has_ended() -> None:
+def test_reported_outcomes_and_ended_jobs() -> None:
     said = job_state(running().replace(said={"status": "completed", "at": iso_second(NOW)}), None, MOMENT)
     assert (said.state, said.source) == (DONE, PROTOCOL)
     assert job_state(in_status(Status.COMPLETED), None, MOMENT).state == DONE

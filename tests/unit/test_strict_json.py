@@ -1,4 +1,4 @@
-"""The reader of JSON from outside: a value or a ValueError, whatever the bytes are."""
+"""The parser for JSON from outside: any bytes give a value or a ValueError."""
 
 from __future__ import annotations
 

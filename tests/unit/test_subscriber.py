@@ -1,4 +1,4 @@
-"""A subscriber's rules: whatever the wire does, it tells what the registry holds, once, in order."""
+"""The rules of a subscriber: it reports what the registry holds, once and in order, whatever messages arrive."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def subscription(token: str | None = TOKEN, **settings: Any) -> Subscription:
     return Subscription(JOB, now=100.0, token=token, **settings)
 
 
-def test_a_signed_message_that_comes_next_is_told() -> None:
+def test_the_next_signed_message_is_accepted() -> None:
     one = subscription()
 
     assert one.receive(to_wire(event(1), TOKEN), 101).accepted == event(1)
     assert one.seen == 1
 
 
-def test_an_unsigned_one_only_makes_it_look() -> None:
+def test_an_unsigned_message_only_makes_it_read_the_registry() -> None:
     one = subscription(token=None)
 
     verdict = one.receive(to_wire(event(1)), 101)
@@ -48,11 +48,11 @@ def test_a_gap_is_read_back() -> None:
     assert one.read([event(1), event(2), event(3)], 101) == [event(1), event(2), event(3)]
 
 
-def test_a_message_that_says_less_than_the_registry_makes_it_look() -> None:
+def test_a_truncated_message_makes_it_read_the_registry() -> None:
     assert subscription().receive(to_wire(event(1, text="x" * 60_000), TOKEN), 101).read_upto == 1
 
 
-def test_what_was_told_is_not_told_again() -> None:
+def test_a_repetition_is_not_reported_again() -> None:
     one = subscription()
     one.receive(to_wire(event(1), TOKEN), 101)
 
@@ -72,7 +72,7 @@ def test_what_was_told_is_not_told_again() -> None:
         ("error", {"status": ["cancelled"]}, "error"),
     ],
 )
-def test_the_end_is_heard_also_when_its_number_was_seen(name: str, data: dict[str, Any], status: str) -> None:
+def test_the_end_is_noticed_even_when_its_number_was_seen(name: str, data: dict[str, Any], status: str) -> None:
     one = subscription(seen=4)
 
     assert one.receive(to_wire(event(4, name, **data), TOKEN), 101).accepted is None

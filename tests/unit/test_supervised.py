@@ -1,4 +1,4 @@
-"""What a worker says, and what its agent says meanwhile."""
+"""The acts of a worker, and the reports of its agent in the meantime."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def finish(job: Job, **ending: object) -> Change:
         (lambda job: acts.set_status(job, NOW, to=Status.COMPLETED, attempt=None), {"status": "completed"}),
     ],
 )
-def test_the_agents_word_is_kept_and_moves_nothing(say: Callable[[Job], Change], said: dict[str, object]) -> None:
+def test_the_reported_outcome_is_stored_and_does_not_end_the_job(
+    say: Callable[[Job], Change], said: dict[str, object]
+) -> None:
     change = say(held())
 
     assert change.job.status is Status.RUNNING
@@ -59,7 +61,7 @@ def test_the_agents_word_is_kept_and_moves_nothing(say: Callable[[Job], Change],
     assert change.job.last_seq == 0
 
 
-def test_without_a_worker_the_word_is_the_deed() -> None:
+def test_without_a_worker_the_report_ends_the_job() -> None:
     job = acts.claim(pending(), NOW, owner="me", lease_seconds=60).job
 
     assert acts.complete(job, NOW, attempt=1, result=None, checked=False).job.status is Status.COMPLETED
@@ -138,7 +140,7 @@ def test_only_the_attempt_that_holds_it_may_speak() -> None:
             act()
 
 
-def test_going_quiet_is_told_and_is_no_sign_of_life() -> None:
+def test_quiet_is_an_event_and_no_sign_of_life() -> None:
     job = held().replace(idle_timeout_sec=60)
 
     told = worker_acts.quiet(job, later(61), attempt=1, seconds=60)
@@ -174,7 +176,7 @@ def test_every_way_out_ends_the_supervision() -> None:
 
 
 @pytest.mark.parametrize("reason", [None, "no"])
-def test_a_beginning_that_was_not_told_is_told_with_the_end(reason: str | None) -> None:
+def test_an_unrecorded_start_is_recorded_with_the_end(reason: str | None) -> None:
     job = held()
     ending = Ending(run={**RUN, "exit_code": 0}, reason=reason)
     change = worker_acts.finish(job, NOW, attempt=1, ending=ending, delay_seconds=10, began=RUN)
@@ -186,7 +188,7 @@ def test_a_beginning_that_was_not_told_is_told_with_the_end(reason: str | None) 
         worker_acts.finish(job, NOW, attempt=2, ending=ending, delay_seconds=10, began=RUN)
 
 
-def test_a_beginning_that_was_not_told_is_told_with_the_return() -> None:
+def test_an_unrecorded_start_is_recorded_with_the_release() -> None:
     change = worker_acts.hand_back(held(), NOW, attempt=1, run=RUN, began=RUN)
 
     assert [line["event"] for line in change.lines] == ["published", "status_changed"]

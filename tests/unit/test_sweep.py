@@ -1,4 +1,4 @@
-"""What time alone does to a job, and to its lease."""
+"""Expiry of leases and waits, and retries."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_host_that_does_not_say_its_boot_uses_the_wall_clock() -> None:
     assert lease.left_ms(Moment(wall_ms=1500, boot_ms=999_999, boot_id="")) == 500
 
 
-def test_a_pick_without_a_time_limit_is_believed_for_a_day() -> None:
+def test_a_pick_without_a_timeout_has_a_lease_of_a_day() -> None:
     assert (default_lease_seconds(0), default_lease_seconds(90)) == (86_400, 90)
 
 
@@ -131,11 +131,11 @@ def test_chance_decides_half_of_it() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0, False), (120, False), (121, True), (-500, False)])
-def test_a_running_job_that_says_nothing_for_too_long_is_stalled(seconds: float, shown: bool) -> None:
+def test_a_running_job_is_quiet_after_its_idle_timeout(seconds: float, shown: bool) -> None:
     assert is_quiet(running(), later(seconds)) == shown
 
 
-def test_what_does_not_run_or_may_be_silent_is_never_stalled() -> None:
+def test_a_job_without_idle_timeout_or_not_running_is_never_quiet() -> None:
     assert not any(is_quiet(in_status(status), later(1e6)) for status in Status if status is not Status.RUNNING)
     assert not is_quiet(running(idle_timeout_sec=0), later(1e6))
 

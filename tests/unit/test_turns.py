@@ -1,4 +1,4 @@
-"""Turns from hooks: each line of the table is what came, in order, and what is then known."""
+"""Turns from hooks: each row has the lines in order, and the resulting state."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_marked_turn_is_known_again_and_keeps_its_own_end() -> None:
     assert turns.find_by_mark("job.2") is None
 
 
-def test_a_failure_is_told_and_old_turns_are_forgotten() -> None:
+def test_a_failure_is_reported_and_old_turns_are_dropped() -> None:
     turns = taken([prompt(str(number)) for number in range(MAX_TURNS + 50)])
     turns.apply({"at_ms": 9999, **hook("StopFailure", str(MAX_TURNS + 49), error="overloaded")})
     assert turns.latest is not None
@@ -88,7 +88,7 @@ def test_a_failure_is_told_and_old_turns_are_forgotten() -> None:
     assert turns.apply({"at_ms": 9999, **hook("Stop", "0")}) is None
 
 
-def test_after_it_was_broken_off_what_came_before_is_not_believed() -> None:
+def test_after_an_interruption_earlier_lines_do_not_count() -> None:
     turns = taken([prompt("a")])
     assert turns.state(since_ms=2000) is None
     turns.apply({"at_ms": 3000, **prompt("b")})

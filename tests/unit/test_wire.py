@@ -1,4 +1,4 @@
-"""An event as bytes: what is sent, and what is refused of what comes."""
+"""Events as messages: what is sent, and which received messages are refused."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _changed(**fields: Any) -> bytes:
         _changed(data={"inner": {"hmac_sig": SIGNATURE}}),
     ],
 )
-def test_with_a_token_nothing_else_is_believed(message: bytes) -> None:
+def test_with_a_token_nothing_else_is_accepted(message: bytes) -> None:
     with pytest.raises(InvalidMessage):
         parse_wire(message, TOKEN)
 
@@ -146,7 +146,7 @@ def test_the_longest_detail_fits_in_any_spelling() -> None:
     assert len(to_wire(longest, TOKEN)) <= SIZE_LIMIT
 
 
-def test_somebody_s_own_signature_is_not_sent() -> None:
+def test_a_signature_in_the_data_is_not_sent() -> None:
     forged = {**PAYLOAD, "data": {"hmac_sig": "f" * 64, "percent": 50}}
 
     assert to_wire(forged) == UNSIGNED
@@ -172,7 +172,7 @@ _data = some.dictionaries(some.text(max_size=8).filter(lambda name: name != "hma
 
 
 @given(data=_data, detail=some.text(max_size=100), token=some.text(min_size=1, max_size=40).filter(str.strip))
-def test_everything_that_can_be_said_comes_back(data: dict[str, Any], detail: str, token: str) -> None:
+def test_every_event_survives_the_round_trip(data: dict[str, Any], detail: str, token: str) -> None:
     payload = {**PAYLOAD, "detail": detail, "data": data}
 
     assert parse_wire(to_wire(payload, token), token) == payload

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mam.agent_table import CODING_AGENTS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KEPT = Path(__file__).parent / "transcripts"
-PROGRAMS = {"claude-code": "claude", "codex": "codex", "opencode": "opencode"}
+PROGRAMS = {name: kind.program for name, kind in CODING_AGENTS.items()}
 
 _SCRIPT = """#!{python} -ISu
 import json, os, sys, time

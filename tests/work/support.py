@@ -15,7 +15,7 @@ from mam.work.process.messages import Ended, Failed
 from mam.work.process.runner import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
     from mam.work.process.runner import Run
@@ -117,14 +117,6 @@ def those_with(argument: str) -> list[int]:
         except OSError:
             continue
     return found
-
-
-def await_that(condition: Callable[[], bool], what: str) -> None:
-    """For what sends no signal when it becomes true."""
-    ends = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < ends, what
-        time.sleep(0.005)
 
 
 def descriptors(pid: int | None = None) -> int:

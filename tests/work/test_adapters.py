@@ -175,8 +175,8 @@ def test_the_repositorys_own_programs_are_not_found(
 
 def test_an_unknown_agent_names_what_there_is() -> None:
     config = Config(commands={"mine": {"argv": ["x"]}})
-    assert known_agents(config) == ["shell", "human", "claude-code", "codex", "opencode", "mine"]
-    with pytest.raises(UnknownAgent, match=r"aider is not .* shell, human, .* mine\. .*\[commands\.aider\]"):
+    assert known_agents(config) == ["claude-code", "codex", "opencode", "shell", "human", "mine"]
+    with pytest.raises(UnknownAgent, match=r"aider is not .* shell, human, mine\. .*\[commands\.aider\]"):
         load_adapter("aider", config)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.work.adapters import CODING_AGENTS
+from mam.agent_table import CODING_AGENTS
 from tests.cli.command import Mam
 from tests.work.replay import KEPT, PROGRAMS
 

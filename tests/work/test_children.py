@@ -36,7 +36,7 @@ def family_of(mam: Mam, generations: int) -> list[str]:
     return jobs
 
 
-def test_who_registers_inside_a_job_is_its_parent(mam: Mam) -> None:
+def test_a_job_is_the_parent_of_what_it_registers(mam: Mam) -> None:
     parent, child, grandchild = family_of(mam, 2)
     assert mam.record(parent)["parent_id"] is None
     assert [mam.record(child)[name] for name in ("parent_id", "depth")] == [parent, 1]
@@ -106,7 +106,7 @@ def test_cancel_alone_takes_only_what_was_named(mam: Mam) -> None:
     assert mam.status(child) == "pending"
 
 
-def test_the_tree_of_an_ended_job_can_still_be_called_off(mam: Mam) -> None:
+def test_the_tree_of_an_ended_job_can_still_be_cancelled(mam: Mam) -> None:
     parent, child = family_of(mam, 1)
     mam("complete", parent)
     assert mam("cancel", "--tree", parent).line == child

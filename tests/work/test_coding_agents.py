@@ -11,19 +11,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam.agent_table import CODING_AGENTS
 from mam.config.settings import Config
 from mam.errors import AgentNotFound
 from mam.jobs.pause import Pause
 from mam.jobs.status import PENDING
 from mam.machine.processes import ProcessId
 from mam.stores.files.store import FilesStore, create_files_store
-from mam.work.adapters import CODING_AGENTS, installed_agents, load_adapter
+from mam.work.adapters import installed_agents, load_adapter
 from mam.work.reports.report import RESULT_LIMIT
 from mam.work.workdir import WorkDir
 from tests.unit.jobs import running
+from tests.waiting import await_that
 from tests.work.replay import PROGRAMS, Replay, recorded
 from tests.work.shop import Shop
-from tests.work.support import await_gone, await_that
+from tests.work.support import await_gone
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from mam.door_client import DoorError
 from mam.errors import TimedOut
 from mam.registry import Registry
 from mam.work.door.server import DoorServer
+from tests.waiting import await_that
 from tests.work.door_fixtures import door_fixture, door_server_fixture, job_fixture, registry_fixture
 from tests.work.doors import PATIENCE, ask, claimed, held_job, refused, through
-from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job
@@ -37,17 +37,17 @@ def test_a_child_is_a_child_whatever_it_says(registry: Registry, door: Door, job
     assert (child.parent_id, child.depth, child.priority, child.prompt) == (job.job_id, 1, -3, "sub")
 
 
-@pytest.mark.parametrize(
-    "choices",
-    [
-        {"nonsense": 1}, {"priority": "high"}, {"priority": True},
-        {"artifacts": "a.md"}, {"artifacts": [1]}, {"workdir": "here"}, {"workdir": "/a\0b"}, {"artifacts": ["/etc"]},
-        {"timeout_sec": 1.5}, {"timeout_sec": 10**30}, {"label": "a\nb"}, {"due_ms": -1}, {"workspace": "moon"},
-        [], "x",
-    ],
-)  # fmt: skip
-def test_a_child_that_no_store_should_hold_is_refused(registry: Registry, door: Door, choices: Any) -> None:
-    refused(ask(door, verb="register", agent="codex", prompt="p", choices=choices), 2)
+BAD_CHOICES: list[Any] = [
+    {"nonsense": 1}, {"priority": "high"}, {"priority": True},
+    {"artifacts": "a.md"}, {"artifacts": [1]}, {"workdir": "here"}, {"workdir": "/a\0b"}, {"artifacts": ["/etc"]},
+    {"timeout_sec": 1.5}, {"timeout_sec": 10**30}, {"label": "a\nb"}, {"due_ms": -1}, {"workspace": "moon"},
+    [], "x",
+]  # fmt: skip
+
+
+def test_a_child_that_no_store_should_hold_is_refused(registry: Registry, door: Door) -> None:
+    for choices in BAD_CHOICES:
+        refused(ask(door, verb="register", agent="codex", prompt="p", choices=choices), 2)
     refused(ask(door, verb="register", agent="codex", choices={}), 2)
     refused(ask(door, verb="register", agent=7, prompt="p"), 2)
 
@@ -212,10 +212,12 @@ def test_a_job_does_not_wait_for_itself(door: Door, job: Job) -> None:
     refused(ask(door, verb="wait", seen={job.job_id: ""}), 1, "own end")
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [{}, {"seen": {}}, {"seen": []}, {"seen": {"a": 1}}, {"seen": {"a": ""}, "longest": 1e9},
-     {"seen": {"a": ""}, "longest": "x"}, {"seen": {f"j{n}": "" for n in range(1001)}}],
-)  # fmt: skip
-def test_a_wait_that_cannot_be_meant_is_refused(door: Door, request_: dict[str, Any]) -> None:
-    refused(ask(door, verb="wait", **request_), 2)
+BAD_WAITS: list[dict[str, Any]] = [
+    {}, {"seen": {}}, {"seen": []}, {"seen": {"a": 1}}, {"seen": {"a": ""}, "longest": 1e9},
+    {"seen": {"a": ""}, "longest": "x"}, {"seen": {f"j{n}": "" for n in range(1001)}},
+]  # fmt: skip
+
+
+def test_a_wait_that_cannot_be_meant_is_refused(door: Door) -> None:
+    for request in BAD_WAITS:
+        refused(ask(door, verb="wait", **request), 2)

@@ -16,8 +16,9 @@ from mam.machine.processes import ProcessId, identify, is_alive, send_signal
 from mam.work.process.messages import Failed, Lost
 from mam.work.process.runner import GuardianClient
 from mam.work.process.tree import child_finder
+from tests.waiting import await_that
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable, started
-from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell
+from tests.work.support import PATIENCE, await_gone, finish, python, shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +133,7 @@ class TestKilled:
         """By its agent, for instance, which may send signals to whatever belongs to its user. The guardian would make
         it go on, so it is stopped too."""
         monkeypatch.setattr("mam.work.process.runner._OVERDUE_SECONDS", 0.1)
-        monkeypatch.setattr("mam.work.takeover.KEEPER_SECONDS", 0.1)
+        monkeypatch.setattr("mam.work.process.takeover.KEEPER_SECONDS", 0.1)
         finish(guardian.start(shell("exit 0"), log))
         script = "kill -STOP $2; kill -STOP $PPID; echo $$ > $1; exec sleep 1000"
         run = guardian.start(shell(script, roll.path, str(guardian.pid)), log)

@@ -12,9 +12,9 @@ from mam.errors import WorkDirUnusable, WorkspaceKept
 from mam.work.cleanup import list_workspaces, remove_workspace
 from mam.work.git import command
 from mam.work.workdir import WorkDir, prepare_workdir
-from tests.work.place_fixtures import filter_that_waits, only, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import Repository, job_in, make_repository
 from tests.work.support import PATIENCE
+from tests.work.workdir_fixtures import filter_that_waits, only, repository_fixture, work_fixture, world_fixture
 
 __all__ = ["repository_fixture", "work_fixture", "world_fixture"]
 

@@ -61,13 +61,12 @@ def expected(last: str, said: str, success: str) -> tuple[str, bool] | None:
     return None
 
 
-@pytest.mark.parametrize(
-    ("last", "said", "success"), list(itertools.product(LASTS, SAIDS, (EXIT, SAID, ARTIFACTS))), ids=str
-)
-def test_every_combination(last: str, said: str, success: str) -> None:
-    found = failure(LASTS[last], SAIDS[said], success, (75,))
-    wanted = expected(last, said, success)
-    assert (None if found is None else (found.reason, found.retryable)) == wanted
+@pytest.mark.parametrize("last", LASTS)
+def test_every_combination(last: str) -> None:
+    for said, success in itertools.product(SAIDS, (EXIT, SAID, ARTIFACTS)):
+        found = failure(LASTS[last], SAIDS[said], success, (75,))
+        wanted = expected(last, said, success)
+        assert (None if found is None else (found.reason, found.retryable)) == wanted, (said, success)
 
 
 class TestCut:

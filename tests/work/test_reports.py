@@ -132,6 +132,7 @@ def test_it_does_not_matter_how_the_bytes_come(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_cut_at_any_byte_it_is_never_more_than_it_was(name: str) -> None:
     """A success that is cut off anywhere before its last line is no success."""
+    whole = heard(name)
     out, err = output(name)
     last = out.rstrip(b"\n").rfind(b"\n") + 1
     for at in {*range(0, len(out), max(1, len(out) // 200)), last, max(0, len(out) - 2)}:
@@ -139,6 +140,7 @@ def test_cut_at_any_byte_it_is_never_more_than_it_was(name: str) -> None:
         reader.feed(out[:at])
         reader.feed_errors(err)
         report = reader.end()
+        assert whole.is_over or not report.is_over, at
         if at <= last and not name.startswith("opencode"):
             assert not report.is_over, at
 

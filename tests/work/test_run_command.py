@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cli.command import Mam, finish
-from tests.work.support import await_gone, await_that
+from tests.waiting import await_that
+from tests.work.support import await_gone
 
 if TYPE_CHECKING:
     from tests.work.support import Roll

@@ -14,11 +14,11 @@ from mam.machine.processes import is_alive
 from mam.work.output_log import read
 from mam.work.process.messages import Ended, Output, Started
 from mam.work.process.runner import GuardianClient, Plan
+from tests.waiting import await_that
 from tests.work.support import (
     ENV,
     PATIENCE,
     await_gone,
-    await_that,
     descriptors,
     failure,
     finish,

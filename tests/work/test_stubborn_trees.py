@@ -10,8 +10,9 @@ import pytest
 
 from mam.machine.processes import is_alive, send_signal
 from mam.work.process.runner import GuardianClient
+from tests.waiting import await_that
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, started
-from tests.work.support import PATIENCE, await_gone, await_that, finish, python, shell, those_with
+from tests.work.support import PATIENCE, await_gone, finish, python, shell, those_with
 
 if TYPE_CHECKING:
     from tests.work.support import Roll

@@ -12,7 +12,7 @@ import pytest
 
 from mam.machine.processes import identify, is_alive, send_signal
 from mam.work.process.messages import Ended, Started
-from mam.work.takeover import end_earlier
+from mam.work.process.takeover import end_earlier
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable
 from tests.work.support import PATIENCE, await_gone, python, shell
 
@@ -151,7 +151,7 @@ class TestNotTouched:
     def test_oneself(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         """An agent that starts a worker which takes over the very job it runs in."""
         script = (
-            "import os\nfrom mam.machine.processes import identify\nfrom mam.work.takeover import end_earlier\n"
+            "import os\nfrom mam.machine.processes import identify\nfrom mam.work.process.takeover import end_earlier\n"
             "print(end_earlier({'agent': identify(os.getppid()).to_json()}))"
         )
         asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -12,9 +12,10 @@ import pytest
 from mam.config.settings import Config
 from mam.testing.conformance.base import terminal_events
 from mam.work.validator import trusted_validation
+from tests.waiting import Gate, await_that
 from tests.work.repositories import make_repository
 from tests.work.shop import Shop
-from tests.work.support import await_gone, await_that
+from tests.work.support import await_gone
 
 if TYPE_CHECKING:
     from tests.work.support import Roll
@@ -82,13 +83,12 @@ class TestEnds:
 
 
 class TestHands:
-    def test_concurrency(self, shop: Shop, roll: Roll) -> None:
-        gate = shop.folder / "gate"
-        jobs = [shop.job(f"echo $$ > {roll.path}; until [ -e {gate} ]; do sleep 0.02; done") for _ in range(4)]
+    def test_concurrency(self, shop: Shop, roll: Roll, gate: Gate) -> None:
+        jobs = [shop.job(f"echo $$ > {roll.path}; {gate.wait}") for _ in range(4)]
         with shop.at_work(concurrency=3, drain=True):
             roll.hear(3)
             assert [shop.get(job).status for job in jobs] == ["running"] * 3 + ["pending"]
-            gate.touch()
+            gate.open(len(jobs))
             roll.hear(1)
             assert [shop.until(job).status for job in jobs] == ["completed"] * 4
 

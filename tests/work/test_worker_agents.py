@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from mam.config.settings import Config
+from tests.waiting import await_that
 from tests.work.shop import Shop
-from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from tests.work.support import Roll

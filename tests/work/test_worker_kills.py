@@ -20,6 +20,7 @@ from mam.location.stores import create_store, locate, open_store
 from mam.registry import Registry
 from mam.testing.conformance.base import check_journal, terminal_events
 from tests.faults.killing import count_kill
+from tests.waiting import await_that
 from tests.work.support import PATIENCE
 
 if TYPE_CHECKING:
@@ -136,10 +137,7 @@ def check_ends(store: Store, jobs: list[str]) -> None:
 
 def await_nobody(jobs: list[str]) -> None:
     """Guardians outlive their workers by as long as they need to end what those ran."""
-    ends = time.monotonic() + PATIENCE
-    while left := those_of(jobs):
-        assert time.monotonic() < ends, f"left behind: {left}"
-        time.sleep(0.05)
+    await_that(lambda: not those_of(jobs), "processes of the jobs were left behind")
 
 
 def those_of(jobs: list[str]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tests.cli.command import Mam, finish
 from tests.disks import fill
+from tests.waiting import Gate
 from tests.work.support import PATIENCE, await_gone
 
 if TYPE_CHECKING:
@@ -67,15 +68,14 @@ class TestSignals:
         record = mam.record(job)
         assert (record["status"], record["losses"], record["attempt"]) == ("pending", 0, 1)
 
-    def test_sigint_finishes(self, mam: Mam, roll: Roll) -> None:
-        gate = mam.here / "gate"
-        first = mam.register(f"echo $$ > {roll.path}; until [ -e {gate} ]; do sleep 0.02; done")
+    def test_sigint_finishes(self, mam: Mam, roll: Roll, gate: Gate) -> None:
+        first = mam.register(f"echo $$ > {roll.path}; {gate.wait}")
         second = mam.register("exit 0")
         with Working(mam, "-s", "shell") as worker:
             roll.hear(1)
             worker.send_signal(signal.SIGINT)
             heard(worker, b"finishing")
-            gate.touch()
+            gate.open()
             assert finish(worker).code == 0
         assert (mam.status(first), mam.status(second)) == ("completed", "pending")
 
@@ -133,14 +133,13 @@ class TestSignals:
 
 
 class TestTheStoreIsAway:
-    def test_files(self, plain: Mam, roll: Roll) -> None:
-        gate = plain.here / "gate"
-        job = plain.register(f"echo $$ > {roll.path}; until [ -e {gate} ]; do sleep 0.02; done; echo done")
+    def test_files(self, plain: Mam, roll: Roll, gate: Gate) -> None:
+        job = plain.register(f"echo $$ > {roll.path}; {gate.wait}; echo done")
         jobs, away = plain.here / ".mam" / "jobs", plain.here / ".mam" / "away"
         with Working(plain, "-s", "shell") as worker:
             agent = roll.call(1)
             jobs.rename(away)
-            gate.touch()
+            gate.open()
             await_gone(agent)
             heard(worker, b"No store")
             away.rename(jobs)
@@ -160,22 +159,18 @@ class TestTheStoreIsAway:
                 assert ended(mam, job)["result"] == "done"
         other.close()
 
-    def test_a_full_disk(self, small_disk: Path, roll: Roll) -> None:
+    def test_a_full_disk(self, small_disk: Path, roll: Roll, gate: Gate) -> None:
         mam = made(small_disk, "files")
-        gate = "/dev/shm/" + small_disk.name + "-gate"
-        job = mam.register(f"echo $$ > {roll.path}; until [ -e {gate} ]; do sleep 0.02; done; echo done")
-        try:
-            with Working(mam, "-s", "shell") as worker:
-                agent = roll.call(1)
-                ballast = fill(small_disk)
-                os.close(os.open(gate, os.O_CREAT | os.O_WRONLY))
-                await_gone(agent)
-                heard(worker, b"; trying until it works")
-                ballast.unlink()
-                record = ended(mam, job)
-                assert (record["status"], record["attempt"]) == ("completed", 1)
-        finally:
-            os.unlink(gate)
+        job = mam.register(f"echo $$ > {roll.path}; {gate.wait}; echo done")
+        with Working(mam, "-s", "shell") as worker:
+            agent = roll.call(1)
+            ballast = fill(small_disk)
+            gate.open()
+            await_gone(agent)
+            heard(worker, b"; trying until it works")
+            ballast.unlink()
+            record = ended(mam, job)
+            assert (record["status"], record["attempt"]) == ("completed", 1)
 
 
 def test_its_own_disk_is_full(small_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from mam.work.cleanup import remove_workspace
 from mam.work.workdir import WorkDir, prepare_workdir
-from tests.work.place_fixtures import KILLED_AT, filter_that_waits, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import Repository, job_in
 from tests.work.support import PATIENCE
+from tests.work.workdir_fixtures import KILLED_AT, filter_that_waits, repository_fixture, work_fixture, world_fixture
 
 __all__ = ["repository_fixture", "work_fixture", "world_fixture"]
 
@@ -60,8 +60,8 @@ def test_a_git_that_outlives_its_worker_keeps_others_out(repository: Repository,
 
 
 def test_two_workers_that_prepare_the_same_place_get_the_same(repository: Repository, work: str) -> None:
-    script = "import sys; from mam.work.workdir import prepare; from tests.work.repositories import job_in\n"
-    script += "print(prepare(job_in(sys.argv[1]), sys.argv[2], {}).path)"
+    script = "import sys; from mam.work.workdir import prepare_workdir; from tests.work.repositories import job_in\n"
+    script += "print(prepare_workdir(job_in(sys.argv[1]), sys.argv[2], {}).path)"
     argv = [sys.executable, "-c", script, str(repository.path), work]
     workers = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(6)]
     answers = {worker.communicate(timeout=PATIENCE)[0] for worker in workers}

@@ -15,8 +15,8 @@ from mam.work.job_dir import PLAN_FILE
 from mam.work.workdir import prepare_workdir
 from tests.disks import fill
 from tests.needs import need
-from tests.work.place_fixtures import only, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import Repository, job_in, make_repository
+from tests.work.workdir_fixtures import only, repository_fixture, work_fixture, world_fixture
 
 __all__ = ["repository_fixture", "work_fixture", "world_fixture"]
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.command import Mam
-from tests.work.support import PATIENCE, await_that
+from tests.waiting import await_that
+from tests.work.support import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

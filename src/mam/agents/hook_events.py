@@ -43,22 +43,22 @@ TEXT_LIMIT = 64 * 1024
 _PATH_LIMIT = 4096
 
 
-def log_line(agent: str, given: Any, at_ms: int) -> Json:
+def log_line(agent: str, hook_input: Any, at_ms: int) -> Json:
     """The fields of a hook for the session's log; `event_from_hook` reads them like the hook itself."""
-    line: Json = {"at_ms": at_ms, "agent": agent, "hook_event_name": safe_identifier(given["hook_event_name"])}
+    line: Json = {"at_ms": at_ms, "agent": agent, "hook_event_name": safe_identifier(hook_input["hook_event_name"])}
     for name in ("tool_name", "notification_type", "source", "error", "session_id", "reason"):
-        if word := safe_identifier(given.get(name)):
+        if word := safe_identifier(hook_input.get(name)):
             line[name] = word
     # Claude Code numbers prompts, Codex numbers turns. Both identify a turn.
-    if turn := safe_identifier(given.get("prompt_id")) or safe_identifier(given.get("turn_id")):
+    if turn := safe_identifier(hook_input.get("prompt_id")) or safe_identifier(hook_input.get("turn_id")):
         line["turn"] = turn
-    if mark := find_mark(given.get("prompt")):
+    if mark := find_mark(hook_input.get("prompt")):
         line["mark"] = mark
-    if given.get("agent_id"):
+    if hook_input.get("agent_id"):
         line["inside"] = True
-    if given.get("background_tasks") or given.get("session_crons"):
+    if hook_input.get("background_tasks") or hook_input.get("session_crons"):
         line["background"] = True
-    path, text = given.get("transcript_path"), given.get("last_assistant_message")
+    path, text = hook_input.get("transcript_path"), hook_input.get("last_assistant_message")
     if isinstance(path, str) and len(path) <= _PATH_LIMIT:
         line["transcript_path"] = path
     if isinstance(text, str):
@@ -75,10 +75,10 @@ def find_mark(prompt: object) -> str:
     return mark if len(mark) <= 2 * NAME_LIMIT and safe_identifier(mark.replace(".", "", 1)[:NAME_LIMIT]) else ""
 
 
-def event_from_hook(agent: str, given: Any) -> tuple[str, str, dict[str, str]] | None:
+def event_from_hook(agent: str, hook_input: Any) -> tuple[str, str, dict[str, str]] | None:
     """The event, its detail and its data; None for a hook that causes no event."""
-    hook = safe_identifier(given["hook_event_name"])
-    tool = safe_identifier(given["tool_name"]) if isinstance(given.get("tool_name"), str) else ""
+    hook = safe_identifier(hook_input["hook_event_name"])
+    tool = safe_identifier(hook_input["tool_name"]) if isinstance(hook_input.get("tool_name"), str) else ""
     data = {"source": f"{agent} hook", "hook": hook}
     if tool:
         data["tool"] = tool
@@ -90,20 +90,20 @@ def event_from_hook(agent: str, given: Any) -> tuple[str, str, dict[str, str]] |
     if hook == "Elicitation":
         return "permission_required", f"{agent} asks for input", data
     if hook == "Notification":
-        data["kind"] = kind = safe_identifier(given.get("notification_type", ""))
+        data["kind"] = kind = safe_identifier(hook_input.get("notification_type", ""))
         return ("permission_required", f"{agent} {_WAITING[kind]}", data) if kind in _WAITING else None
     if hook == "SessionStart":
-        return _session(agent, given, data)
+        return _session(agent, hook_input, data)
     if hook == "StopFailure":
-        data["failure"] = failure = safe_identifier(given.get("error", "")) or "unknown"
+        data["failure"] = failure = safe_identifier(hook_input.get("error", "")) or "unknown"
         return "progress", f"{agent} ended its turn with {failure}", data
     if hook in _PROGRESS:
         return "progress", f"{agent} {_PROGRESS[hook].format(tool=tool or 'a tool')}", data
     return None
 
 
-def _session(agent: str, given: Any, data: dict[str, str]) -> tuple[str, str, dict[str, str]]:
-    data["how"] = how = safe_identifier(given.get("source", ""))
+def _session(agent: str, hook_input: Any, data: dict[str, str]) -> tuple[str, str, dict[str, str]]:
+    data["how"] = how = safe_identifier(hook_input.get("source", ""))
     # Only `startup` starts a session; the other sources continue one.
     return ("started" if how == "startup" else "progress"), f"{agent} began a session", data
 

@@ -13,6 +13,7 @@ import os
 import shlex
 import sys
 
+from mam.agent_table import CODING_AGENTS, load
 from mam.errors import BadInput
 from mam.stores.private_files import replace_bytes, replace_json_file
 from mam.util.strict_json import safe_json
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-CLAUDE, CODEX, OPENCODE = "claude-code", "codex", "opencode"
-PROGRAMS = {"claude": CLAUDE, "codex": CODEX}
+    Launched = tuple[list[str], dict[str, str]]
+    """The command line, and the variables that its environment gets in addition."""
+
+AGENT_OF_PROGRAM = {kind.program: name for name, kind in CODING_AGENTS.items()}
 """The agent of a program, if the user does not name one."""
-HOOKED = (CLAUDE, CODEX, OPENCODE)
+HOOKED = tuple(name for name, kind in CODING_AGENTS.items() if kind.hooks)
 
 BRIEFS = "briefs"
 """The directory below a session's root that its agent may read without asking."""
@@ -51,11 +54,10 @@ _OPENCODE_SETTINGS = "OPENCODE_CONFIG_CONTENT"
 def add_hooks(tool: str, command: Sequence[str], root: str, workdir: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """The command to run and the variables to add to its environment. Unchanged for an agent without known hooks.
     Writes below `root` only."""
-    if tool == CLAUDE:
-        return _claude(list(command), root, workdir), {}
-    if tool == CODEX:
-        return (command[0], *_codex(), *command[1:]), {}
-    return tuple(command), _opencode(root) if tool == OPENCODE else {}
+    if tool not in HOOKED:
+        return tuple(command), {}
+    argv, env = load(CODING_AGENTS[tool].hooks)(list(command), root, workdir)
+    return tuple(argv), env
 
 
 def mam_argv() -> list[str]:
@@ -71,16 +73,16 @@ def mam_command() -> str:
     return shlex.join(mam_argv())
 
 
-def _claude(command: list[str], root: str, workdir: str) -> tuple[str, ...]:
+def add_claude_hooks(command: list[str], root: str, workdir: str) -> Launched:
     program, *words = command
     own, words = _own_settings(words, workdir)
     path = os.path.join(root, "settings.json")
     replace_json_file(path, _merged(own, _claude_settings(root)))
-    return (program, "--settings", path, *words)
+    return [program, "--settings", path, *words], {}
 
 
 def _claude_settings(root: str) -> dict[str, Any]:
-    hook = {"type": "command", "command": f"{mam_command()} hook {CLAUDE}", "timeout": SECONDS}
+    hook = {"type": "command", "command": f"{mam_command()} hook claude-code", "timeout": SECONDS}
     return {
         "hooks": {event: [{"hooks": [hook]}] for event in _CLAUDE_EVENTS},
         "permissions": {
@@ -133,8 +135,12 @@ def _merged(own: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _codex() -> list[str]:
-    command = f"{mam_command()} hook {CODEX}"
+def add_codex_hooks(command: list[str], _root: str, _workdir: str) -> Launched:
+    return [command[0], *_codex_settings(), *command[1:]], {}
+
+
+def _codex_settings() -> list[str]:
+    command = f"{mam_command()} hook codex"
     words, trusted = ["-c", "features.hooks=true"], []
     for event in _CODEX_EVENTS:
         seconds = AT_THE_END_SECONDS if event == "SessionEnd" else SECONDS
@@ -153,7 +159,7 @@ def _codex_hash(label: str, handler: dict[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(identity.encode()).hexdigest()}"
 
 
-def _opencode(root: str) -> dict[str, str]:
+def add_opencode_hooks(command: list[str], root: str, _workdir: str) -> Launched:
     """OpenCode adds the content of this variable, including its list of plugins, to the user's own settings."""
     from urllib.parse import quote
 
@@ -165,7 +171,7 @@ def _opencode(root: str) -> dict[str, str]:
     head = "".join(f"const {name} = {json.dumps(value)}\n" for name, value in given.items())
     path = os.path.join(root, "opencode.js")
     replace_bytes(path, (head + plugin).encode())
-    return {_OPENCODE_SETTINGS: json.dumps({"plugin": [f"file://{quote(path)}"]})}
+    return command, {_OPENCODE_SETTINGS: json.dumps({"plugin": [f"file://{quote(path)}"]})}
 
 
 def _toml(text: str) -> str:

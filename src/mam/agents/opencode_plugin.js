@@ -1,26 +1,26 @@
-// Tells `mam hook opencode` what happens in one session of OpenCode, in the words that the hooks of the other agents
-// use. mam puts the lines `const command`, `briefs` and `verbs` before this, and names the file in the environment of
-// that session alone.
+// Reports what happens in one session of OpenCode to `mam hook opencode`, in the format of the other agents' hooks.
+// mam puts the lines `const command`, `briefs` and `verbs` before this file, and names the file in the environment of
+// that session only.
 import { spawn } from "node:child_process"
 
 const QUESTION = "AskUserQuestion"
 const [INTERRUPTED, DENIED] = ["interrupted", "permission_denied"]
-const PATIENCE_MS = 120_000 // a longer wait for the vendor is a limit, and waiting for that is mam's business
-const children = new Set() // conversations of subagents, whose ends are no ends of the session
+const PATIENCE_MS = 120_000 // a longer wait for the vendor is a usage limit, which mam handles
+const children = new Set() // conversations of subagents, whose ends do not end the turn
 let turn = "" // the name of the latest prompt
-let open = false // whether its end is still to be told: OpenCode may say twice that it is idle
-let whole = false // whether the model came to the end of its answer
-let text // the last words of that
+let open = false // whether its end is still to be reported: OpenCode may report idle twice
+let complete = false // whether the model completed its answer
+let text // the text of that answer
 let failure = ""
 let queue = Promise.resolve()
 
-// One after the other, so that they arrive in the order in which they happened; the agent waits for none of them.
-function tell(hook_event_name, fields = {}) {
+// Hooks run one after the other, so that they arrive in order. The agent does not wait for them.
+function report(hook_event_name, fields = {}) {
   const line = JSON.stringify({ hook_event_name, turn_id: turn, ...fields })
-  queue = queue.then(() => called(line)).catch(() => {})
+  queue = queue.then(() => runHook(line)).catch(() => {})
 }
 
-function called(line) {
+function runHook(line) {
   return new Promise((done) => {
     const child = spawn(command[0], [...command.slice(1), "hook", "opencode"], { stdio: ["pipe", "ignore", "ignore"] })
     child.on("error", done)
@@ -30,16 +30,16 @@ function called(line) {
   })
 }
 
-// A turn that somebody broke off is told by no agent's hooks: whether its job is done only a person can say.
-function ended() {
+// Like the hooks of other agents, this reports no interrupted turn: only a person knows whether its job is done.
+function endTurn() {
   const last = { last_assistant_message: text }
-  if (open && whole && !failure) tell("Stop", last)
-  else if (open && failure && failure !== INTERRUPTED) tell("StopFailure", { error: failure, ...last })
+  if (open && complete && !failure) report("Stop", last)
+  else if (open && failure && failure !== INTERRUPTED) report("StopFailure", { error: failure, ...last })
   open = false
 }
 
-// What a vendor's refusal is called elsewhere.
-function kind(error) {
+// The name that other agents use for a vendor's error.
+function errorName(error) {
   const status = error?.data?.statusCode
   if (error?.name === "MessageAbortedError") return INTERRUPTED
   if (error?.name === "ProviderAuthError" || status === 401 || status === 403) return "authentication_failed"
@@ -48,59 +48,59 @@ function kind(error) {
   return "unknown"
 }
 
-// A rule of the user's stays the rule for everything else, and where there is none, OpenCode's own does.
-function allowed(rules, patterns) {
+// Adds patterns to the user's rules; other patterns keep the user's rule or OpenCode's default.
+function withAllowed(rules, patterns) {
   const own = typeof rules === "string" ? { "*": rules } : { ...rules }
   for (const pattern of patterns) own[pattern] = "allow"
   return own
 }
 
-function allow(config) {
+function allowReports(config) {
   const rights = typeof config.permission === "string" ? { "*": config.permission } : { ...config.permission }
-  rights.external_directory = allowed(rights.external_directory, [`${briefs}/*`])
-  if (rights.bash || rights["*"]) rights.bash = allowed(rights.bash, verbs.map((verb) => `mam ${verb} *`))
+  rights.external_directory = withAllowed(rights.external_directory, [`${briefs}/*`])
+  if (rights.bash || rights["*"]) rights.bash = withAllowed(rights.bash, verbs.map((verb) => `mam ${verb} *`))
   config.permission = rights
 }
 
-const heard = {
+const handlers = {
   "session.created": ({ info }) => info?.parentID && children.add(info.id),
-  "permission.asked": (asked) => tell("PermissionRequest", { tool_name: asked.permission }),
-  "permission.replied": ({ reply }) => (reply === "reject" ? (failure = DENIED) : tell("PreToolUse")),
-  "question.asked": () => tell("PreToolUse", { tool_name: QUESTION }),
-  "question.replied": () => tell("PostToolUse", { tool_name: QUESTION }),
-  "question.rejected": () => tell("PostToolUse", { tool_name: QUESTION }),
+  "permission.asked": (asked) => report("PermissionRequest", { tool_name: asked.permission }),
+  "permission.replied": ({ reply }) => (reply === "reject" ? (failure = DENIED) : report("PreToolUse")),
+  "question.asked": () => report("PreToolUse", { tool_name: QUESTION }),
+  "question.replied": () => report("PostToolUse", { tool_name: QUESTION }),
+  "question.rejected": () => report("PostToolUse", { tool_name: QUESTION }),
   "message.part.updated": ({ part }) => {
     if (children.has(part?.sessionID)) return
     if (part?.type === "text" && part.time?.end) text = part.text
-    if (part?.type === "step-finish" && part.reason !== "tool-calls") whole = true
+    if (part?.type === "step-finish" && part.reason !== "tool-calls") complete = true
   },
   "session.error": ({ sessionID, error }) => {
-    if (!children.has(sessionID)) failure = kind(error)
+    if (!children.has(sessionID)) failure = errorName(error)
     if (failure && !text && error?.data?.message) text = error.data.message
   },
   "session.status": ({ sessionID, status }) => {
     if (status?.type !== "retry" || children.has(sessionID) || !(status.next - Date.now() > PATIENCE_MS)) return
-    tell("StopFailure", { error: "rate_limit", last_assistant_message: status.message })
+    report("StopFailure", { error: "rate_limit", last_assistant_message: status.message })
   },
-  "session.idle": ({ sessionID }) => children.has(sessionID) || ended(),
+  "session.idle": ({ sessionID }) => children.has(sessionID) || endTurn(),
 }
 
 export const Mam = async () => {
-  tell("SessionStart", { source: "startup" })
+  report("SessionStart", { source: "startup" })
   return {
-    config: async (config) => allow(config),
-    event: async ({ event }) => heard[event.type]?.(event.properties),
+    config: async (config) => allowReports(config),
+    event: async ({ event }) => handlers[event.type]?.(event.properties),
     "chat.message": async (_about, { message, parts }) => {
       if (children.has(message.sessionID)) return
       turn = message.id
       open = true
-      whole = false
+      complete = false
       text = undefined
       failure = ""
       const prompt = parts.map((part) => (part.type === "text" ? part.text : "")).join("\n")
-      tell("UserPromptSubmit", { prompt })
+      report("UserPromptSubmit", { prompt })
     },
-    "tool.execute.before": async ({ tool }) => tell("PreToolUse", { tool_name: tool }),
-    "tool.execute.after": async ({ tool }) => tell("PostToolUse", { tool_name: tool }),
+    "tool.execute.before": async ({ tool }) => report("PreToolUse", { tool_name: tool }),
+    "tool.execute.after": async ({ tool }) => report("PostToolUse", { tool_name: tool }),
   }
 }

@@ -1,1 +1,1 @@
-"""The audit log: the journal's copy that outlives the registry."""
+"""The audit log: a copy of the journal that outlives the registry."""

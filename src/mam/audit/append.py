@@ -1,4 +1,4 @@
-"""From a batch of journal entries to lines in the histories; for the holder of the log's lock."""
+"""Copies a batch of journal entries to the histories of the jobs, under the log's lock."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from mam.stores.port import Entry
 
 BEHIND_LIMIT = 32
-"""Jobs that may be left behind; with more of them it is the log that is broken."""
+"""Jobs that may be left behind; with more of them, the whole log is broken."""
 
 _OF_ONE_JOB = frozenset(
     {errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENXIO,
      errno.EFBIG}
 )  # fmt: skip
-"""Errors that say something about one job's directory and nothing about the disk."""
+"""Errors of one job's directory, not of the disk."""
 
 
-_BEGINS = {"registered": "status", "migrated": "status"}
-"""Lines with which a job begins in a registry, and where each says its status."""
+_FIRST_EVENTS = {"registered": "status", "migrated": "status"}
+"""Events that begin the history of a job, and the field that holds its status."""
 
 
 def copy(root: int, batch: Batch, complain: Callable[[OSError], None]) -> None:
-    """Copies what no other process has copied since the batch was read."""
+    """Copies the entries that no other process has copied since the batch was read."""
     with Cursor(root, batch.epoch) as cursor:
         if batch.replaced and cursor.at == batch.seen:
-            cursor.begin_anew()
+            cursor.start_over()
         elif not batch.continues(cursor.at):
-            return  # others were further, or the cursor was lost meanwhile; the next act begins where it is now
+            return  # another process was faster, or the cursor was lost; the next act reads it again
         writer = _Writer(root, batch.epoch, cursor, complain)
         for job_id, entries in batch.mended.items():
             if job_id in cursor.behind:
@@ -58,10 +58,10 @@ class _Writer:
         self._cursor = cursor
         self._complain = complain
         self._there: dict[str, tuple[set[int], list[int]]] = {}
-        """By job: lines of this journal, and lines that mam 0.1.0 copied from others, without the names of entries."""
+        """By job: lines of this journal, and lines that mam 0.1.0 copied from other journals, without entry names."""
 
     def copy_or_leave(self, entry: Entry, gap: int, *, again: bool) -> None:
-        """One job's broken directory must not keep the others' history waiting; it lacks lines behind entry `gap`."""
+        """Leaves a job with a broken directory behind, at entry `gap`, so that the others are copied."""
         if entry.job_id in self._cursor.behind:
             return
         try:
@@ -73,16 +73,16 @@ class _Writer:
             self._complain(error)
 
     def _copy(self, entry: Entry, *, again: bool) -> None:
-        """The entry's lines behind those that are there; record and status beside them."""
+        """Appends the lines of an entry that are missing, and updates the record and the status."""
         lines = lines_to_copy(entry)
         if not lines:
             return
         with JobFolder(self._root, entry.job_id) as folder:
             fields = entry.fields or {}
-            if "prompt" in fields and any(line["event"] in _BEGINS for _, line in lines):
+            if "prompt" in fields and any(line["event"] in _FIRST_EVENTS for _, line in lines):
                 folder.write_meta_once(fields)
             if entry.lines[0]["event"] == "migrated" and folder.began_elsewhere(self._journal_id):
-                lines = lines[:1]  # the rest of it was told when it happened, in the registry it came from
+                lines = lines[:1]  # the log has the other lines from the registry that the job came from
             last = folder.mirrored(self._journal_id)
             appended = False
             for index, line in lines:
@@ -91,13 +91,13 @@ class _Writer:
                 if not (may_be_there and self._is_there(folder, entry.job_id, named, again=again)):
                     self._append(folder, entry.job_id, named)
                     appended = True
-            # An entry that was here already may lack its status; one with newer lines behind it must not bring it back.
+            # A copied entry may lack its status, but an older entry must not overwrite a newer status.
             if appended or entry.number == last[0] or self._cursor.journal_was_replaced:
                 _write_status(folder, entry)
 
     def _is_there(self, folder: JobFolder, job_id: str, line: AuditRecord, *, again: bool) -> bool:
-        """The name of an entry is not enough: a registry that was restored gives its numbers out a second time. A store
-        of mam 0.1.0 that was brought up to date may tell the same in a new journal, under other names."""
+        """Compares whole lines, since a restored registry uses entry numbers a second time. An upgraded store of mam
+        0.1.0 may repeat lines in a new journal, under other entry names."""
         if job_id not in self._there:
             own, others = folder.fingerprints(self._journal_id)
             older = [one for journal, found in others.items() if is_of_0_1_0(self._root, journal) for one in found]
@@ -118,9 +118,9 @@ class _Writer:
 
 
 def _write_status(folder: JobFolder, entry: Entry) -> None:
-    """As the lines tell it: the fields of an adopted record are those of a later moment."""
+    """The status comes from the lines: the fields of an adopted record may be of a later time."""
     for line in reversed(entry.lines):
-        status = line.get(_BEGINS.get(line["event"], "to" if line["event"] == "status_changed" else ""))
+        status = line.get(_FIRST_EVENTS.get(line["event"], "to" if line["event"] == "status_changed" else ""))
         if status is not None:
             folder.write_status(entry.job_id, status, line["timestamp"])
             return

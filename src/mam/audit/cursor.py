@@ -1,8 +1,8 @@
-"""How far the audit log has copied one journal: a small file beside the log, so that no act asks the store for it.
+"""The position of the audit log in one journal: a small file beside the log, so that no act asks the store for it.
 
-The position is written without a sync, and so are the lines before it: after a power cut it may be ahead of them. So
-the file keeps a second position, so old that the kernel has long written everything before it. When the machine has
-been restarted since, the copy goes on from there. Lines that are in the log already are not written twice.
+Neither the position nor the lines are synced: after a power cut the position may be ahead of the lines. The file
+therefore keeps a second, older position, before which the kernel has written everything. After a restart of the machine
+the copy continues from there. Lines that are in the log already are not written twice.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ SETTLED_SECONDS = 120.0
 """Linux writes changed pages back after about 35 seconds; older ones are on the disk."""
 
 FORMAT, OLD_FORMAT = 3, 2
-"""Of the file, and of that of mam 0.1.0, which is not read: the copy begins at the journal's beginning."""
+"""The format of the file. That of mam 0.1.0 is not read: the copy starts at the beginning of the journal."""
 
-_LOOKS = 20
+_READ_TRIES = 20
 _SIZE_LIMIT = 64 * 1024
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _WRITE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Cursor:
-    """`with Cursor(root, epoch) as cursor:` where the copy ends; for the holder of the log's lock."""
+    """`with Cursor(root, epoch) as cursor:` the position of the copy, under the log's lock."""
 
     def __init__(self, root: int, epoch: str) -> None:
         self._descriptor = os.open(_file(epoch), _WRITE, 0o600, dir_fd=root)
@@ -43,7 +43,7 @@ class Cursor:
         self._state = _restored(_read(self._descriptor), epoch)
         self.at = Position(**self._state["at"])
         self.behind: dict[str, int] = self._state["behind"]
-        """Jobs whose directory refused lines, and the entry behind which they may lack some; the others go on."""
+        """Jobs whose directory refused lines, and the entry after which they may lack some."""
 
     def __enter__(self) -> Cursor:
         return self
@@ -58,11 +58,11 @@ class Cursor:
 
     @property
     def journal_was_replaced(self) -> bool:
-        """Whether the log holds lines and a status of acts that the journal no longer has."""
+        """Whether the log has lines or a status of acts that the journal no longer has."""
         return bool(self._state["replaced"])
 
-    def begin_anew(self) -> None:
-        """The journal is not the one that was copied: no position in it holds."""
+    def start_over(self) -> None:
+        """Starts over: the journal is not the one that was copied."""
         self.at = Position(epoch=self._epoch)
         self.behind.clear()
         self._state = {**_begun(self.at, self.behind), "replaced": True}
@@ -77,12 +77,12 @@ class Cursor:
         self._state["at"], self.at = at.as_dict(), at
         text = to_bytes(self._state)
         os.lseek(self._descriptor, 0, os.SEEK_SET)
-        # The rest of a longer old text stays behind the newline, where nobody reads.
+        # The rest of a longer old text stays after the newline and is not read.
         write_all(self._descriptor, b"%08x %s\n" % (crc32(text), text))
 
 
 class CursorRead:
-    """The cursor without the lock, as it was a moment ago: the journal is read before the lock is taken."""
+    """The cursor read without the lock: the journal is read before the lock is taken."""
 
     def __init__(self, logs_dir: str, epoch: str) -> None:
         saved = _read_unlocked(os.path.join(logs_dir, _file(epoch)))
@@ -90,7 +90,7 @@ class CursorRead:
         self.at = Position(**state["at"])
         self.behind: dict[str, int] = state["behind"]
         self.before_restart = saved["at"]["number"] if saved is not None and saved["boot"] != boot_id() else None
-        """The entry behind which the copy was when the machine went down, if nothing was copied since."""
+        """The position of the copy when the machine restarted, if nothing was copied since."""
 
 
 def is_of_0_1_0(root: int, epoch: str) -> bool:
@@ -110,13 +110,13 @@ def _file(epoch: str) -> str:
 
 
 def _read_unlocked(path: str) -> dict[str, Any] | None:
-    """A reader without the lock may meet a writer in the middle of its write, and looks again."""
+    """A reader without the lock may read a half-written file, and tries again."""
     try:
         descriptor = os.open(path, _READ)
     except FileNotFoundError:
         return None
     try:
-        for _ in range(_LOOKS):
+        for _ in range(_READ_TRIES):
             saved = _read(descriptor)
             if saved is not None:
                 return saved
@@ -133,7 +133,7 @@ def _read(descriptor: int, wanted: int = FORMAT) -> dict[str, Any] | None:
 
 
 def _restored(saved: dict[str, Any] | None, epoch: str) -> dict[str, Any]:
-    """What was saved; from the beginning, where nothing can be missed, if there is nothing whole."""
+    """The saved state; without one, or with a damaged one, the beginning of the journal."""
     if saved is None:
         return _begun(Position(epoch=epoch), {})
     if saved["boot"] != boot_id():

@@ -1,4 +1,4 @@
-"""What went wrong with the audit log, kept beside the store, where `doctor` finds it when the log itself is broken."""
+"""Counts failures of the audit log in a file beside the store, for `mam doctor`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILE = "audit.failures"
 
 
 def count_failure(home: str, problem: str, at: str) -> None:
-    """One more. Two processes at once may count as one: the number is for a person, not for arithmetic."""
+    """Adds one. Two processes at once may count as one; the number is only shown."""
     path = os.path.join(home, FILE)
     temporary = f"{path}.{os.getpid()}.tmp"
     count = (read_failures(home) or {}).get("count", 0) + 1
@@ -27,7 +27,7 @@ def count_failure(home: str, problem: str, at: str) -> None:
             os.close(descriptor)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)  # the disk may be full, and this is no time to leave more on it
+        os.unlink(temporary)  # frees its space on a full disk
         raise
 
 

@@ -1,7 +1,7 @@
-"""What the journal has and the audit log lacks, read before the log's lock is taken.
+"""Reads the entries that the audit log lacks, before the log's lock is taken.
 
-Reading may have to wait for the store. The holder of the log's lock must not: a script that holds the registry's lock
-and writes would then wait for the log while the log waits for the registry.
+Reading may have to wait for the store, and the holder of the log's lock must not: a script that holds the registry's
+lock would wait for the log while the log waits for the registry.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 ENTRIES_AT_ONCE = 1000
 TEXT_AT_ONCE = 32 * 1024 * 1024
-"""What one act copies at most, so that no act pays for a long absence of the log, in time or in memory."""
+"""The most that one act copies, so that an act stays fast after a long gap of the log."""
 
 FEW = 16
-"""Entries with nothing to copy that are rather read again than written down as seen."""
+"""Up to this many entries with nothing to copy are read again rather than saved as seen."""
 
 NOT_COPIED = frozenset({"renewed"})
-"""Heartbeats would flood the history and add nothing to it."""
+"""Heartbeats would flood the history."""
 
 
 class Batch(Frozen):
@@ -56,7 +56,7 @@ class Batch(Frozen):
         )
 
     def continues(self, at: Position) -> bool:
-        """Whether this is what follows there, or holds it."""
+        """Whether the batch starts at, or contains, this position."""
         return at == self.seen or any(at.is_after(entry) for entry in self.entries if entry.number == at.number)
 
 
@@ -81,12 +81,12 @@ def fetch(logs_dir: str, store: Store) -> Batch:
 
 
 def lines_to_copy(entry: Entry) -> list[tuple[int, dict[str, object]]]:
-    """The lines of an entry that belong into the history, each with its place in the entry."""
+    """The lines of an entry that belong in the history, each with its index in the entry."""
     return [(index, line) for index, line in enumerate(entry.lines) if line["event"] not in NOT_COPIED]
 
 
 def _some(entries: Iterator[Entry]) -> tuple[list[Entry], bool]:
-    """As many as one act may copy, and whether these are all."""
+    """As many entries as one act may copy, and whether these are all."""
     found: list[Entry] = []
     weight = 0
     for entry in entries:

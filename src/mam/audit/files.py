@@ -1,7 +1,7 @@
-"""How lines get into the audit log. Every function here expects the caller to hold the log's lock.
+"""Writes the files of the audit log. The caller holds the log's lock.
 
-Nothing is synced: the journal is the durable copy, and `mam.audit.cursor` knows how far back to look after a power
-cut. Paths come from checked job ids and open directories only, and no link is followed inside the log.
+Nothing is synced: the journal is the durable copy, and `mam.audit.cursor` knows where to continue after a power cut.
+Paths come from checked job ids and open directories only, and links inside the log are not followed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BEFORE_ALL = (0, 0)
 
 
 class JobFolder:
-    """`with JobFolder(root, job_id) as folder:` one job's directory, made if need be."""
+    """`with JobFolder(root, job_id) as folder:` one job's directory, created if missing."""
 
     def __init__(self, root: int, job_id: str) -> None:
         name = check_job_id(job_id)
@@ -57,7 +57,7 @@ class JobFolder:
     def mirrored(self, journal_id: str) -> Mirrored:
         """The newest line here that came from this journal; BEFORE_ALL without one.
 
-        Looks back from the end, since lines of the wire and of other journals may follow it.
+        Searches back from the end, since local lines and lines of other journals may follow it.
         """
         size = self._open_events()
         span = _TAIL
@@ -70,8 +70,8 @@ class JobFolder:
         return BEFORE_ALL
 
     def fingerprints(self, journal_id: str) -> tuple[set[int], dict[str, list[int]]]:
-        """Of all lines here that came from this journal, wherever they stand; and, by journal, of those that came from
-        others, without the names of their entries."""
+        """The fingerprints of all lines of this journal; and, by journal, those of other journals without their entry
+        names."""
         self._open_events()
         own: set[int] = set()
         others: dict[str, list[int]] = {}
@@ -90,7 +90,7 @@ class JobFolder:
         return own, others
 
     def began_elsewhere(self, journal_id: str) -> bool:
-        """Whether this history was begun by another journal than this one."""
+        """Whether the first line of this history came from another journal."""
         if not self._open_events():
             return False
         with open(os.dup(self._events), "rb") as file:
@@ -99,18 +99,18 @@ class JobFolder:
         return first is None or not str(first.get("entry", "")).startswith(f"{journal_id}:")
 
     def write_meta_once(self, record: dict[str, Any]) -> None:
-        """The record as it was registered. One that is there stays; an empty one is what a power cut left."""
+        """Writes the record as it was registered, unless it is there; a power cut may have left an empty file."""
         try:
             if os.stat(META, dir_fd=self._directory, follow_symlinks=False).st_size:
                 return
         except FileNotFoundError:
             pass
-        # The store never gives a secret away; this file outlives it, so it does not rely on that.
+        # The store removes secrets too, but this file outlives the store.
         self._replace(META, encode_by_line(split_secrets(record)[0], to_log_bytes))
 
     def write_status(self, job_id: str, status: str, updated_at: str) -> None:
-        said = {"job_id": job_id, "status": status, "updated_at": updated_at}
-        self._replace(STATUS, to_log_bytes(said) + b"\n")
+        status_record = {"job_id": job_id, "status": status, "updated_at": updated_at}
+        self._replace(STATUS, to_log_bytes(status_record) + b"\n")
 
     def _open_events(self) -> int:
         """The size of the history, which ends with a newline from now on."""
@@ -134,12 +134,12 @@ class JobFolder:
 
 
 def fingerprint(line: dict[str, Any]) -> int:
-    """What a line says, its entry's name with it, in a few bytes; for this process only."""
+    """A hash of a line with its entry name; valid in this process only."""
     return hash(to_log_bytes(line))
 
 
 def entry_name(journal_id: str, number: int, index: int) -> str:
-    """What a mirrored line calls itself: the journal, the entry, and which line of it if not the first."""
+    """The name of a copied line: the journal, the entry, and the index of the line if it is not the first."""
     return f"{journal_id}:{number}.{index}" if index else f"{journal_id}:{number}"
 
 
@@ -161,7 +161,7 @@ def _last_of(journal_id: str, tail: bytes) -> Mirrored:
 
 
 def _mirrored(name: str) -> Mirrored:
-    """What `entry_name` has put behind the journal's name."""
+    """Parses what `entry_name` wrote after the journal."""
     number, _, index = name.partition(".")
     is_one = number.isdecimal() and (not index or index.isdecimal())
     return (int(number), int(index or 0)) if is_one else BEFORE_ALL

@@ -1,6 +1,6 @@
-"""The audit log's own lock: one writer at a time, and nobody waits long for it.
+"""The lock of the audit log: one writer at a time.
 
-What the log shadows must not be held up, so the wait is short and whoever gives up leaves the lines to the next act.
+The log must not delay acts, so the wait is short; after a timeout the next act copies the lines.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class AuditLogLock:
                     LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=self._root
                 )
                 self._wait_until(ends)
-                # Somebody may have removed the whole log while we waited; then this is the lock of nothing.
+                # The log may have been removed during the wait; then this file locks nothing.
                 if os.fstat(self._lock).st_nlink:
                     return self._root
             except BaseException:
@@ -45,7 +45,7 @@ class AuditLogLock:
 
     def __exit__(self, *_exception: object) -> None:
         if self._lock >= 0:
-            # Not left to close(): a child forked meanwhile has a copy of the descriptor, and with it the lock.
+            # Unlocked explicitly: a child forked meanwhile has a copy of the descriptor.
             fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)
         os.close(self._root)
@@ -59,7 +59,7 @@ class AuditLogLock:
                 return fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= ends:
-                    raise TimeoutError(f"somebody else has been writing to {self._directory} for too long") from None
+                    raise TimeoutError(f"another process has held the lock of {self._directory} for too long") from None
             time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 

@@ -58,8 +58,8 @@ def read_status(logs_dir: str, job_id: str) -> str | None:
 def iter_lines(logs_dir: str, job_id: str) -> Iterator[dict[str, Any]]:
     """A job's history, oldest first; nothing for a job without one.
 
-    A line that a crash or a foreign hand has broken is passed over with a warning. The unfinished line at the end is
-    passed over in silence: somebody may be writing it.
+    A damaged line is skipped with a warning. The unfinished line at the end is
+    skipped silently: a writer may be at work.
     """
     try:
         descriptor = _open(logs_dir, job_id, EVENTS)
@@ -87,7 +87,7 @@ def takes_lines(logs_dir: str, job_id: str) -> bool:
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    """What a line says, or None when it is not a whole JSON object."""
+    """The JSON object in a line, or None when it is not complete."""
     try:
         record = safe_json(line)
     except ValueError:

@@ -1,6 +1,6 @@
-"""The audit log as the registry's shadow: after each act it copies what the journal has and it lacks.
+"""Synchronises the audit log with the journal after each act.
 
-It never fails what it shadows: every error ends here, as one warning and one count, and the next act catches up.
+An error of the log never fails the act: it becomes one warning and one count, and the next act catches up.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ class AuditLog:
         self._warned: str | None = None
 
     def follow(self, store: Store) -> None:
-        """Copy what the store's journal has and this log lacks, up to a bound that no act should feel."""
+        """Copy the missing entries, up to a bound that keeps acts fast."""
         self._best_effort(lambda: self._copy_some(store), store)
 
     def catch_up(self, store: Store, copied: Callable[[int], None] = lambda _count: None) -> None:
-        """Copy all of it, for those who are about to read. `copied` hears of so many entries more, now and then."""
+        """Copy all missing entries, before the log is read. `copied` gets the number of entries after each batch."""
 
         def do() -> None:
-            began_anew = False
+            started_over = False
             while (batch := self._copy_some(store)).needs_writing:
-                if batch.replaced and began_anew:
-                    raise RuntimeError("the journal does not say the same twice")
-                began_anew = began_anew or batch.replaced
+                if batch.replaced and started_over:
+                    raise RuntimeError("the journal changes while it is read")
+                started_over = started_over or batch.replaced
                 copied(len(batch.entries))
 
         self._best_effort(do, store)
 
     def begin_again(self, store: Store) -> None:
-        """Copy all of it once more: somebody has removed histories. Lines that are still there are recognised."""
+        """Copy the whole journal again, after histories were removed. Lines that are still there are not repeated."""
 
         def do(root: int) -> None:
             with Cursor(root, store.journal_id) as cursor:
-                cursor.begin_anew()
+                cursor.start_over()
                 cursor.save(cursor.at, caught_up=False)
 
-        self._alone(do)
+        self._with_lock(do)
         self.catch_up(store)
 
     def refused(self, store: Store, job_id: str, verb: str, why: str) -> None:
-        """A write that was refused changes no record, so no journal tells of it; this line does."""
+        """Record a refused write, which changes no record and has no journal entry."""
 
         def do() -> None:
             now = store.clock.now().second
@@ -70,19 +70,19 @@ class AuditLog:
 
             def write(root: int) -> None:
                 self._copy(root, batch, store)
-                said = {"timestamp": now, "event": "refused", "job_id": job_id, "verb": verb, "why": why}
-                _append_local(root, job_id, said)
+                line = {"timestamp": now, "event": "refused", "job_id": job_id, "verb": verb, "why": why}
+                _append_local(root, job_id, line)
 
-            self._alone(write)
+            self._with_lock(write)
 
         self._best_effort(do, store)
 
     def append_local(self, job_id: str, line: dict[str, Any]) -> None:
-        """A line that no journal has, such as `received`: what this host has seen and the registry was not told."""
-        self._best_effort(lambda: self._alone(lambda root: _append_local(root, job_id, line)))
+        """Append a line that has no journal entry, such as `received`."""
+        self._best_effort(lambda: self._with_lock(lambda root: _append_local(root, job_id, line)))
 
     def begin_local(self, job_id: str, record: dict[str, Any], now: str) -> None:
-        """A history for a job that no store of mam's holds: old scripts register by hand."""
+        """Begin the history of a job that is in no store of mam: the old scripts register by hand."""
         status = str(record.get("status", "pending"))
 
         def write(root: int) -> None:
@@ -91,28 +91,28 @@ class AuditLog:
                 folder.append({"timestamp": now, "event": "registered", "job_id": job_id, "status": status})
                 folder.write_status(job_id, status, now)
 
-        self._best_effort(lambda: self._alone(write))
+        self._best_effort(lambda: self._with_lock(write))
 
     def set_status_local(self, job_id: str, status: str, now: str) -> None:
-        """The status of such a job."""
+        """Set the status of such a job."""
 
         def write(root: int) -> None:
             with JobFolder(root, job_id) as folder:
                 folder.write_status(job_id, status, now)
 
-        self._best_effort(lambda: self._alone(write))
+        self._best_effort(lambda: self._with_lock(write))
 
     def _copy_some(self, store: Store) -> Batch:
-        """What there was to copy."""
+        """Copies one batch and returns it."""
         batch = fetch(self.logs_dir, store)
         if batch.needs_writing:
-            self._alone(lambda root: self._copy(root, batch, store))
+            self._with_lock(lambda root: self._copy(root, batch, store))
         return batch
 
     def _copy(self, root: int, batch: Batch, store: Store) -> None:
         copy(root, batch, lambda error: self._failed(error, store))
 
-    def _alone(self, write: Callable[[int], None]) -> None:
+    def _with_lock(self, write: Callable[[int], None]) -> None:
         with AuditLogLock(self.logs_dir, self._wait_seconds) as root:
             self._wait_seconds = LOCK_SECONDS
             write(root)
@@ -122,12 +122,12 @@ class AuditLog:
             do()
         except Exception as error:
             if isinstance(error, TimeoutError):
-                # Whoever has waited in vain once only looks in, until it has gone well again.
+                # After one timeout, later acts do not wait until the lock was free once.
                 self._wait_seconds = 0.0
             self._failed(error, store)
 
     def _failed(self, error: Exception, store: Store | None) -> None:
-        """Told once for each new problem, counted each time."""
+        """Warns once for each new problem, and counts each failure."""
         problem = f"{self.logs_dir}: {_in_words(error)}"
         if problem != self._warned:
             self._warned = problem
@@ -144,7 +144,7 @@ class AuditLog:
 
 def _append_local(root: int, job_id: str, line: dict[str, Any]) -> None:
     with JobFolder(root, job_id) as folder:
-        # `entry` says what came from a journal; a line that did not must not look as if it had.
+        # `entry` marks lines that came from a journal.
         folder.append({name: value for name, value in line.items() if name != "entry"})
 
 

@@ -45,14 +45,14 @@ class BackgroundRelay:
         except OSError as error:
             self._report(f"the relay ended: {error.strerror}; events wait in the journal")
 
-    def _wait(self, place: str | None, seconds: float) -> bool:
+    def _wait(self, offset: str | None, seconds: float) -> bool:
         """Clears the flag before the relay reads the journal, so that no wake-up is lost."""
-        if place is None:  # the broker is away: new entries do not shorten the wait
+        if offset is None:  # the broker is away: new entries do not shorten the wait
             return self._stopped.wait(seconds)
-        came = self._wake.wait(seconds)
+        woken = self._wake.wait(seconds)
         if not self._stopped.is_set():
             self._wake.clear()
-        return came
+        return woken
 
 
 def start_background_relay(store: Store, config: Config, report: Callable[[str], None]) -> BackgroundRelay | None:

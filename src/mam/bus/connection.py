@@ -92,9 +92,9 @@ class Connection:
     def subscribe(self, filters: Iterable[str], seconds: float) -> None:
         """Returns when the broker has accepted all subscriptions."""
         if self._is_mqtt3_only:
-            result, _ = self._client.subscribe([(one, QOS) for one in filters])
+            result, _ = self._client.subscribe([(filter_, QOS) for filter_ in filters])
         else:
-            result, _ = self._client.subscribe([(one, SubscribeOptions(qos=QOS)) for one in filters])
+            result, _ = self._client.subscribe([(filter_, SubscribeOptions(qos=QOS)) for filter_ in filters])
         if result != MQTTErrorCode.MQTT_ERR_SUCCESS:
             raise self._error(self._lost or "went away")
         ends = time.monotonic() + seconds

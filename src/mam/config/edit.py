@@ -1,4 +1,4 @@
-"""Changing a file of settings: comments and order stay, and a file that would not be valid is never written."""
+"""Changes a settings file: comments and order are preserved, and an invalid file is never written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def set_value(file: str, path: tuple[str, ...], value: Any) -> None:
 
 
 def unset_value(file: str, path: tuple[str, ...]) -> bool:
-    """Whether it was there. A table that becomes empty goes too."""
+    """Removes a value, and the table if it becomes empty. Returns whether the value existed."""
 
     def do(document: Any) -> bool:
         tables = [document]
@@ -53,16 +53,16 @@ def unset_value(file: str, path: tuple[str, ...]) -> bool:
 
 
 def replace_text(file: str, text: str) -> None:
-    """The whole file, durable when it returns; a reader sees the old one or the new one."""
+    """Replaces the file atomically and durably."""
     check_values(parse_toml(text.encode(), file), file)
-    file = os.path.realpath(file)  # a file that is kept elsewhere and linked to stays there
+    file = os.path.realpath(file)  # follow a link, so that the linked file is changed
     os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
     mode = os.stat(file).st_mode & 0o777 if os.path.exists(file) else 0o600
     replace_bytes(file, text.encode(), mode)
 
 
 def read_text(file: str) -> str:
-    """Empty when there is none."""
+    """The content; empty when there is no file."""
     try:
         with open(file, encoding="utf-8", newline="") as opened:
             return opened.read()
@@ -73,7 +73,7 @@ def read_text(file: str) -> str:
 
 
 def _change(file: str, do: Callable[[Any], bool]) -> bool:
-    """Under a lock, so that of two who change two settings at once both are heard."""
+    """Under a lock, so that two concurrent changes both take effect."""
     import fcntl
 
     try:

@@ -1,7 +1,7 @@
-"""A file of settings: TOML, checked. Unknown keys are errors, so that a typo is never silent.
+"""Reads and checks a settings file (TOML). An unknown key is an error, so that typos are noticed.
 
-Reading TOML costs most of an interpreter's start, so what was parsed is kept as JSON in the user's cache and used for
-as long as the file is the same file. A cache that cannot be read or written is never an error.
+Parsing TOML takes almost as long as starting the interpreter. So the parsed values are cached as JSON in the user's
+cache directory until the file changes. A failure of the cache is ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEPTH_LIMIT = 16
 
 
 def read_values(cache: str, key: list[object], file: str, content: Callable[[], bytes]) -> Values:
-    """What the file says; `key` changes whenever that could change."""
+    """The values of the file, from the cache if its `key` is the same."""
     cached = _read_cache(cache, key)
     if cached is not None:
         return cached
@@ -38,7 +38,7 @@ def parse_toml(content: bytes, file: str) -> Values:
 
 
 def read_toml(text: str) -> Values:
-    """ValueError for everything that is not TOML of a sane depth: tomlkit and the cache read it after this."""
+    """ValueError for invalid or deeply nested TOML, which tomlkit and the cache could not read."""
     import tomllib
 
     from mam.util.strict_json import is_deeper
@@ -63,7 +63,7 @@ def check_values(values: Values, file: str) -> Values:
             raise BadConfig(file=file, problem=f"{name} {problem}")
     store = values.get("store", "/")
     if not (store.startswith(("/", "~")) or "://" in store):
-        problem = "store must be an absolute path, sqlite:///path or postgresql://…, since this file counts everywhere"
+        problem = "store must be an absolute path, sqlite:///path or postgresql://…: this file applies everywhere"
         raise BadConfig(file=file, problem=problem)
     if any(name in values for name in ("workdirs", "commands", "broker", "children")):
         from mam.config.tables import check_broker, check_children, check_command, check_workdirs
@@ -87,7 +87,7 @@ def check_values(values: Values, file: str) -> Values:
 
 
 def check_table(name: str, settings: tuple[Setting, ...], table: Values, file: str) -> None:
-    """A table of fixed names: only those, and values of their kinds."""
+    """Checks a table with fixed names and types."""
     from mam.config.settings import problem_with
 
     known = {setting.name: setting for setting in settings}

@@ -1,4 +1,4 @@
-"""The tables of a file of settings that are about the inbox: `[inbox]`, `[queue]` and `[repos]`."""
+"""Checks the settings tables of the inbox: `[inbox]`, `[queue]` and `[repos]`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mam.config.file import check_names
 from mam.errors import BadConfig
 
 MODES = ("multi-owner", "single-owner", "flat")
-"""What the directories below the inbox are: owner/repo/branch, repo/branch, or nothing at all."""
+"""The meaning of the directories below the inbox: owner/repo/branch, repo/branch, or none."""
 
 INBOX_KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "root": (str, "a text"), "mode": (str, "a text"), "owner": (str, "a text"), "owners": (list, "a list of users"),
@@ -54,7 +54,7 @@ def check_repos(table: dict[str, object], file: str) -> None:
             raise BadConfig(file=file, problem=f'repos: {name[:80]!a} must be "owner/repo"')
         if not isinstance(address, str) or not address.strip() or not address.isprintable():
             raise BadConfig(file=file, problem=f"repos: the place of {name} must be a path or an address")
-        # git takes `-x` for an option and `helper::…` for a program to run.
+        # git reads `-x` as an option and runs `helper::…` as a program.
         if address.startswith("-") or "::" in address:
             raise BadConfig(file=file, problem=f"repos: the place of {name} is no address that mam gives to git")
         if not (address.startswith(("/", "~")) or ":" in address):
@@ -62,7 +62,7 @@ def check_repos(table: dict[str, object], file: str) -> None:
 
 
 def is_repository_word(text: object) -> bool:
-    """What an owner or a repository may be called, and what may be a part of a path."""
+    """Whether the text is a valid name of an owner or a repository; it is also a safe part of a path."""
     return (
         isinstance(text, str)
         and 0 < len(text) <= 100

@@ -1,4 +1,4 @@
-"""Every setting by its full name, what it is now, and who says so."""
+"""Every setting by its full name, with its current value and the source of that value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORKDIR = Setting(name="workdir", kind=str, meaning="Where this directory of an
 
 
 class Key(Frozen):
-    """A setting, and its place in a file."""
+    """A setting and its path in a settings file."""
 
     path: tuple[str, ...]
     setting: Setting
@@ -41,14 +41,14 @@ class Key(Frozen):
 
 
 class SettingValue(Frozen):
-    """A setting as it counts here. No value in it is a secret."""
+    """The effective value of a setting, without secrets."""
 
     key: Key
     value: Any
     default: Any
     source: str
     file: str | None = None
-    """Which file says so; for `untrusted`, which file says something that does not count."""
+    """The file that sets it; for `untrusted`, the file whose value is ignored."""
 
 
 def find_key(name: str) -> Key:
@@ -65,7 +65,7 @@ def find_key(name: str) -> Key:
             return key
     if name == "broker.password":
         raise BadInput(
-            why="a password is no setting: put it into a file of yours alone and set broker.password_file to its path"
+            why="a password is not a setting: write it to a file of mode 0600 and set broker.password_file to its path"
         )
     raise _unknown_setting(name)
 
@@ -76,7 +76,7 @@ def _unknown_setting(name: str) -> BadInput:
 
 
 def _fixed_keys() -> list[Key]:
-    """Every setting whose name is known beforehand."""
+    """Every setting with a fixed name."""
     keys = [Key(path=(setting.name,), setting=setting) for setting in SETTINGS]
     return keys + [Key(path=(table, one.name), setting=one) for table, settings in TABLES.items() for one in settings]
 
@@ -89,7 +89,7 @@ def _nearest(word: str, choices: list[str]) -> str:
 
 
 def _price_key(name: str, parts: list[str]) -> Key:
-    """`NAME` alone, since no price counts without the others; or `NAME.input`."""
+    """`NAME`, because prices are set together, or `NAME.input`."""
     if len(parts) == 1:
         return Key(path=("prices", parts[0]), setting=_PRICES)
     return _agent_key(name, parts, PRICE)
@@ -103,7 +103,7 @@ def _command_key(name: str, parts: list[str]) -> Key:
 
 
 def _agent_key(name: str, parts: list[str], settings: tuple[Setting, ...]) -> Key:
-    """A setting in the table of an agent, whose name may hold dots."""
+    """A setting in the table of an agent, whose name may contain dots."""
     table = name.partition(".")[0]
     for setting in settings:
         if len(parts) >= 2 and parts[-1] == setting.name:
@@ -118,7 +118,7 @@ def current(key: Key) -> SettingValue:
 
 
 def all_current() -> list[SettingValue]:
-    """Every setting that has one value, and what is said in the tables."""
+    """Every setting with a single value, and the values in the tables."""
     keys = [key for key in _fixed_keys() if key.setting.kind is not dict]
     config = load_config()
     keys += [Key(path=("workdirs", there), setting=_WORKDIR) for there in config.workdirs]
@@ -137,7 +137,7 @@ def _keys_in_tables(name: str, tables: dict[str, Values], settings: tuple[Settin
 
 
 def _resolve_values(keys: list[Key]) -> Iterator[SettingValue]:
-    load_config()  # says what is wrong with the files before anything is shown of them
+    load_config()  # raises the errors of the files before any value is shown
     project = find_project_file()
     said, counted, user = (project.values if project else {}), project_values(), user_values()
     for key in keys:
@@ -154,9 +154,9 @@ def _resolve_value(key: Key, user: Values, counted: Values, said: Values, projec
 
         return plain.replace(value=value_from_text(key.setting, text, str(key.setting.variable)), source=ENVIRONMENT)
     if key.path[0] == "broker" and os.environ.get("MQTT_BROKER"):
-        return plain  # whoever names the host by the environment says everything about it there
+        return plain  # with MQTT_BROKER, all settings of the broker come from the environment
     if _value_at(user, key.path[: 1 if key.path[0] == "broker" else 2]) is not None:
-        counted = said = {}  # a table counts whole, so nothing of the same one in the project's file does
+        counted = said = {}  # the user's table replaces the project's table completely
     for values, source, file in ((user, USER, config_file()), (counted, PROJECT, project)):
         value = _value_at(values, key.path)
         if value is not None:

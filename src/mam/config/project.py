@@ -1,7 +1,7 @@
-"""The project's own settings, `.mam/config.toml`: the nearest one upward from the working directory.
+"""The project's settings, `.mam/config.toml`: the nearest file upward from the working directory.
 
-Whoever can put a file into a repository can write it. Until the user has said `mam trust` to exactly these bytes, it
-may only choose what can do no harm; what names a command, a place for the jobs or a limit is passed over, and said so.
+Anyone who can write to the repository can write this file. Until the user runs `mam trust` for exactly this content,
+only its harmless settings count; mam ignores the others with a warning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _warned: set[str] = set()
 
 
 class ProjectFile(Frozen):
-    """What was read, once: what is trusted and what is used are the same bytes."""
+    """The file, read once: mam uses exactly the bytes whose trust it checked."""
 
     path: str
     content: bytes
@@ -46,7 +46,7 @@ class ProjectFile(Frozen):
 
 
 def project_values() -> Values:
-    """What the project's file may say here."""
+    """The settings of the project's file that count."""
     found = find_project_file()
     if found is None:
         return {}
@@ -88,7 +88,7 @@ def _is_private(directory: str) -> bool:
 
 
 def read_project_file(path: str) -> ProjectFile | None:
-    """None when there is none, or something that is not a file of the user's own."""
+    """None when it is missing, is not a regular file or belongs to another user."""
     try:
         about, content = read_regular(path, SIZE_LIMIT, os.O_NOFOLLOW)
     except OSError as error:
@@ -103,13 +103,13 @@ def read_project_file(path: str) -> ProjectFile | None:
 
 
 def canonical(path: str) -> str:
-    """The name under which a file is trusted: its directory without links."""
+    """The path under which a file is trusted: its directory without symbolic links."""
     path = os.path.abspath(path)
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
 def _warn_once(message: str) -> None:
-    """Once in a process. The path is somebody else's text, and this is no place to import how verbs talk."""
+    """Once in a process. A path may contain control characters, which are escaped."""
     if message not in _warned and sys.stderr is not None:
         _warned.add(message)
         sys.stderr.write(f"mam: {message if message.isprintable() else ascii(message)}\n")

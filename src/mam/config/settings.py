@@ -1,6 +1,6 @@
 """Settings: flag > environment > the user's file > the project's file > default.
 
-The project's file is somebody else's word until `mam trust` has been told otherwise (see project.py).
+Before `mam trust`, only harmless settings of the project's file count (see project.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Config(Frozen):
-    """The settings that count, by name; SETTINGS says what each of them means."""
+    """The effective settings, by name; SETTINGS describes each of them."""
 
     store: str | None = None
     default_agent: str | None = None
@@ -40,27 +40,27 @@ class Config(Frozen):
 
 
 class Setting(Frozen):
-    """One line of the table of settings, for whoever reads, writes, checks or explains them."""
+    """One row of the table of settings, for reading, writing, checking and documenting."""
 
     name: str
     kind: type
     meaning: str
     variable: str | None = None
-    """The environment variable that wins over every file."""
+    """The environment variable, which wins over every file."""
     choices: tuple[str, ...] = ()
     limits: tuple[float, float] | None = None
     harmless: bool = False
-    """Whether a project's file may say it without being trusted."""
+    """Whether it counts in a project's file that is not trusted."""
 
 
 SETTINGS = (
     Setting(
         name="store", kind=str, variable="MAM_STORE",
-        meaning="Where the jobs are when neither a flag nor MAM_STORE says so; absolute, or beginning with ~.",
+        meaning="The store, when neither a flag nor MAM_STORE names one; absolute, or beginning with ~.",
     ),
     Setting(
         name="default_agent", kind=str, variable="MAM_DEFAULT_AGENT",
-        meaning="Who gets a job registered without --agent.",
+        meaning="The agent of a job registered without --agent.",
     ),
     Setting(
         name="require_attempt", kind=bool, variable="MAM_REQUIRE_ATTEMPT", harmless=True,
@@ -68,15 +68,15 @@ SETTINGS = (
     ),
     Setting(
         name="lock_wait_seconds", kind=float, variable="MAM_LOCK_WAIT_SECONDS", limits=(0, 3600), harmless=True,
-        meaning="How long to wait for a store that somebody else has locked.",
+        meaning="How long to wait for a store that another process has locked.",
     ),
     Setting(
         name="max_depth", kind=int, limits=(0, 100),
-        meaning="How deep jobs may register jobs below them; 0 is not at all.",
+        meaning="How many levels of jobs may register jobs; 0 forbids it.",
     ),
     Setting(
         name="on_idle", kind=str, variable="MAM_ON_IDLE", choices=("show", "stop"), harmless=True,
-        meaning="What a worker does about a silent agent: `show` it, or `stop` it.",
+        meaning="What a worker does about a quiet agent: `show` it, or `stop` it.",
     ),
     Setting(
         name="on_limit", kind=str, variable="MAM_ON_LIMIT", choices=("wait", "fail"), harmless=True,
@@ -84,26 +84,24 @@ SETTINGS = (
     ),
     Setting(
         name="agent_prefix", kind=str, variable="MAM_AGENT_PREFIX", choices=("MAM", "HOUMAO", ""),
-        meaning="What is written before the names of live sessions.",
+        meaning="The prefix of the names of live sessions.",
     ),
     Setting(
         name="workdirs", kind=dict,
-        meaning="Where the directories of other hosts are on this one: the beginning of a path there, and its place "
-        "here.",
+        meaning="Maps directories of other hosts to this one: the prefix of a path there, and its path here.",
     ),
     Setting(
         name="commands", kind=dict,
-        meaning="Your own agents, a table `[commands.NAME]` for each.",
+        meaning="Your own agents: one table `[commands.NAME]` for each.",
     ),
-    # Not harmless, although it starts nothing: what somebody's account pays is not for a repository to say, and a wrong
-    # price makes every sum of costs wrong without a sign.
+    # Not harmless: a wrong price in a repository would silently make every sum of costs wrong.
     Setting(
         name="prices", kind=dict,
-        meaning="What tokens cost, a table `[prices.NAME]` for each agent that tells no cost itself.",
+        meaning="What tokens cost: one table `[prices.NAME]` for each agent that does not report costs.",
     ),
     Setting(
         name="children", kind=dict,
-        meaning="What jobs may pass on to the jobs that they register, beyond what they have themselves.",
+        meaning="What jobs may grant to the jobs that they register, beyond their own rights.",
     ),
     Setting(
         name="broker", kind=dict,
@@ -111,18 +109,18 @@ SETTINGS = (
     ),
     Setting(
         name="inbox", kind=dict,
-        meaning="How dropped prompt files are taken; docs/inbox.md says what may stand in it.",
+        meaning="How the inbox reads prompt files; docs/inbox.md describes the keys.",
     ),
     Setting(
         name="queue", kind=dict,
-        meaning="The older queue's words for the inbox: `jobs_root`, `failure_archive`, `max_retries`, `keep_days`.",
+        meaning="The older queue's settings for the inbox: `jobs_root`, `failure_archive`, `max_retries`, `keep_days`.",
     ),
     Setting(
         name="repos", kind=dict,
         meaning='Where the repositories of jobs are: `"owner/repo"` and a local path or an address that git knows.',
     ),
 )  # fmt: skip
-"""Every key. What stands in the tables is in config_tables.py, config_prices.py and config_inbox.py."""
+"""Every key. config/tables.py and config/inbox.py describe the tables."""
 
 KINDS = {str: "a text", bool: "true or false", float: "a number", int: "a whole number", dict: "a table",
          list: "a list"}  # fmt: skip
@@ -131,7 +129,7 @@ _TABLES = ("workdirs", "commands", "prices", "repos", "children")
 
 
 def load_config() -> Config:
-    """The settings that count here. MAM_STORE stays out: the workspace says why it won."""
+    """The effective settings. MAM_STORE is not among them: `locate` reads it and reports why it wins."""
     from mam.config.project import project_values
 
     user, project = user_values(), project_values()
@@ -151,7 +149,7 @@ def config_file() -> str:
 
 
 def user_values() -> Values:
-    """What the user's own file says."""
+    """The values of the user's file."""
     file = config_file()
     try:
         found = os.stat(file)
@@ -185,13 +183,13 @@ def _from_environment() -> Values:
 
 
 def environment_text(setting: Setting) -> str | None:
-    """An empty variable counts as unset, except where nothing is one of the choices."""
+    """An empty variable counts as unset, unless the empty text is one of the choices."""
     text = None if setting.variable is None else os.environ.get(setting.variable)
     return text if text or (text is not None and "" in setting.choices) else None
 
 
 def value_from_text(setting: Setting, text: str, by: str) -> Any:
-    """What somebody wrote outside of a file, as a file would hold it; `by` is who is named when it is wrong."""
+    """Parses a value from the environment or the command line; `by` names its source in an error."""
     parse: dict[type, Callable[[str], Any]] = {bool: _parse_bool, float: _parse_number, int: int}
     try:
         value = parse.get(setting.kind, str)(text)
@@ -204,7 +202,7 @@ def value_from_text(setting: Setting, text: str, by: str) -> Any:
 
 
 def problem_with(setting: Setting, value: object) -> str | None:
-    """`must be …`, when the value is not one that the setting may have."""
+    """`must be …` for an invalid value, else None."""
     kinds = (int, float) if setting.kind is float else (setting.kind,)
     if not isinstance(value, kinds) or (isinstance(value, bool) and setting.kind is not bool):
         return f"must be {KINDS[setting.kind]}{_range_text(setting)}"

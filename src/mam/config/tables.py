@@ -1,4 +1,4 @@
-"""The tables of a file of settings: directories of other hosts, the user's own agents, and the broker."""
+"""Describes and checks the settings tables: workdirs, commands, prices, broker and children."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ SUCCESS_RULES = ("exit", "said", "artifacts")
 COMMAND = (
     Setting(
         name="argv", kind=list,
-        meaning="The program and its arguments. `{prompt}` is the job's prompt; `{brief}` is what the agent is told "
-        '(`mam explain --brief`): the text, or with `prompt = "file"` the path of a file that holds it; `{job_id}` and '
-        "`{workdir}` are what they say.",
+        meaning="The program and its arguments. `{prompt}` is the job's prompt; `{brief}` is the brief "
+        '(`mam explain --brief`): its text, or with `prompt = "file"` the path of a file with it; `{job_id}` and '
+        "`{workdir}` are the id and the directory of the job.",
     ),
     Setting(
         name="prompt", kind=str, choices=PROMPT_WAYS,
-        meaning="How the agent is told: by `argument` (the default; the last one, if `argv` has no place for it), by "
-        "`stdin`, or by a `file`.",
+        meaning="How the agent gets the brief: as an `argument` (the default; the last one, if `argv` lacks it), on "
+        "`stdin`, or in a `file`.",
     ),
     Setting(
         name="success", kind=str, choices=SUCCESS_RULES,
-        meaning="What counts as done, before artifacts and validation are looked at: `exit` code 0 (the default), "
+        meaning="What counts as success, before artifacts and validation are checked: `exit` code 0 (the default), "
         "only what the agent `said` with `mam complete`, or the `artifacts` alone.",
     ),
     Setting(name="env", kind=dict, meaning="Variables that are added to its environment."),
-    Setting(name="retry_codes", kind=list, meaning="Exit codes after which it is tried again."),
+    Setting(name="retry_codes", kind=list, meaning="Exit codes that are retried."),
 )  # fmt: skip
-"""What a table `[commands.NAME]` may say."""
+"""The keys of a table `[commands.NAME]`."""
 
 BROKER = (
     Setting(name="host", kind=str, variable="MQTT_BROKER", meaning="Its name or address, also as host:port."),
     Setting(name="port", kind=int, variable="MQTT_PORT", limits=(1, 65535), meaning="1883, or 8883 with TLS."),
-    Setting(name="tls", kind=bool, variable="MQTT_TLS", meaning="Whether to talk to it over TLS."),
-    Setting(name="username", kind=str, variable="MQTT_USERNAME", meaning="Who logs in there."),
+    Setting(name="tls", kind=bool, variable="MQTT_TLS", meaning="Whether to connect with TLS."),
+    Setting(name="username", kind=str, variable="MQTT_USERNAME", meaning="The user name for the login."),
     Setting(
         name="password_file", kind=str,
-        meaning="A file of yours alone (0600) that holds the password; MQTT_PASSWORD wins over it.",
+        meaning="A file with the password that only you can read (0600); MQTT_PASSWORD wins over it.",
     ),
-    Setting(name="ca_certs", kind=str, variable="MQTT_CA_CERTS", meaning="Whose word about its certificate counts."),
-    Setting(name="certfile", kind=str, variable="MQTT_CERTFILE", meaning="Your own certificate, if it asks for one."),
+    Setting(name="ca_certs", kind=str, variable="MQTT_CA_CERTS", meaning="The CA certificates that are trusted."),
+    Setting(name="certfile", kind=str, variable="MQTT_CERTFILE", meaning="The client certificate, if required."),
     Setting(name="keyfile", kind=str, variable="MQTT_KEYFILE", meaning="The key of that certificate."),
     Setting(
         name="client_id_prefix", kind=str, variable="MQTT_CLIENT_ID_PREFIX",
-        meaning="What the names begin with by which mam is known there; `mam` if unset.",
+        meaning="The prefix of mam's client ids; `mam` if unset.",
     ),
     Setting(
         name="insecure", kind=bool, variable="MAM_INSECURE_BROKER",
-        meaning="Whether a broker on another host may do without TLS.",
+        meaning="Whether a broker on another host is allowed without TLS.",
     ),
 )  # fmt: skip
-"""What the table `[broker]` may say. A password has a file of its own, since settings are copied into a cache."""
+"""The keys of the table `[broker]`. The password has its own file, because settings are copied into a cache."""
 CHILDREN = (
     Setting(
         name="agents", kind=list,
@@ -77,29 +77,29 @@ CHILDREN = (
         meaning="A script that checks the outcome of every child, trusted as it is when the worker begins.",
     ),
 )  # fmt: skip
-"""What the table `[children]` may say."""
+"""The keys of the table `[children]`."""
 _PRICE_LIMITS = (0, 100_000)
 _PRICE_EXAMPLE = "{input = 1.25, output = 10}"
 
 PRICE = (
     Setting(
         name="input", kind=float, limits=_PRICE_LIMITS,
-        meaning="US dollars for a million tokens that the model read and had not kept from before.",
+        meaning="US dollars for a million input tokens that were not cached.",
     ),
     Setting(
         name="cached", kind=float, limits=_PRICE_LIMITS,
-        meaning="The same for tokens that it had kept; what `input` says if unset.",
+        meaning="The same for cached input tokens; as `input` if unset.",
     ),
     Setting(
         name="output", kind=float, limits=_PRICE_LIMITS,
-        meaning="The same for tokens that the model wrote, its reasoning among them.",
+        meaning="The same for output tokens, including reasoning.",
     ),
 )  # fmt: skip
-"""What a table `[prices.NAME]` may say."""
+"""The keys of a table `[prices.NAME]`."""
 TABLES = {"broker": BROKER, "children": CHILDREN}
-"""Tables of fixed names, each with what it may say. `mam config`, the reference and the checks go by this."""
+"""The tables with fixed names, for `mam config`, the reference and the checks."""
 BUILT_IN = ("shell", "human")
-"""Agents whose meaning must be the same for everybody."""
+"""Agents that no user can redefine."""
 
 
 def check_workdirs(table: dict[str, object], file: str) -> None:
@@ -154,7 +154,7 @@ def check_prices(tables: dict[str, object], file: str) -> None:
             raise BadConfig(file=file, problem=f"{name} must be a table, such as {_PRICE_EXAMPLE}")
         check_table(name, PRICE, table, file)
         for key in ("input", "output"):
-            if key not in table:  # half a price makes a cost that is too low, and nobody would see it
+            if key not in table:  # with one of them missing, the cost would silently be too low
                 raise BadConfig(file=file, problem=f"{name}: {key} is missing; give both, as in {_PRICE_EXAMPLE}")
 
 
@@ -181,7 +181,7 @@ class _Command:
         if any("\0" in word for word in argv):
             self._refuse("argv has a NUL character")
         program = argv[0]
-        # A path that begins where the job runs would let the repository bring the program.
+        # A relative path would let the repository supply the program.
         if not program or "{" in program or ("/" in program and not program.startswith(("/", "~/"))):
             self._refuse("the first word of argv must be a program on PATH, or an absolute path")
 

@@ -1,7 +1,6 @@
-"""What the user has trusted: project files by path and content, stores by path and by which directory or file it is.
+"""What the user has trusted: project files by path and content, stores by path and inode.
 
-A file that changes must be trusted again. A store changes all the time; it must be trusted again when its path leads
-to another directory.
+A changed project file must be trusted again. A store must be trusted again when its path leads to another directory.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NEEDED = {FILES: {"sha256"}, STORES: {"leads_to", "inode"}}
 
 
 def trusted(kind: str = FILES) -> Trusted:
-    """By path: what was trusted, and when. A list that another user could have written counts as empty."""
+    """The trusted entries, by path. A list that another user could have written counts as empty."""
     from mam.stores.private_files import read_json_file
 
     path = os.path.join(state_directory(), NAME)
@@ -55,7 +54,7 @@ def trust(path: str, digest: str, when: str) -> None:
 
 
 def trust_store(path: str, leads_to: str, inode: int, when: str) -> None:
-    """By the name that the user gave and by its real one."""
+    """Trusts the store under the given path and under its real path."""
     entry = {"leads_to": leads_to, "inode": inode, "trusted_at": when}
     _change(STORES, {path: entry, leads_to: entry}, ())
 
@@ -72,7 +71,7 @@ def revoke_store(path: str) -> bool:
 
 
 def _change(kind: str, added: Trusted, removed: tuple[str, ...]) -> bool:
-    """Under a lock, so that two who trust two files at once are both remembered."""
+    """Under a lock, so that two concurrent changes both take effect."""
     import fcntl
 
     from mam.stores.private_files import replace_json_file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
+from mam.agent_table import CODING_AGENTS
 from mam.doctor.finding import count, fine, note
 from mam.machine.environment import find_program, without_secrets
 from mam.work.adapters import known_agents
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 PROGRAMS = {
     "git": ("git", "jobs in worktrees need it", "--version"),
     "tmux": ("tmux", "live sessions run in it", "-V"),
-    "claude-code": ("claude", "jobs for claude-code need it", "--version"),
-    "codex": ("codex", "jobs for codex need it", "--version"),
-    "opencode": ("opencode", "jobs for opencode need it", "--version"),
+    **{name: (kind.program, f"jobs for {name} need it", "--version") for name, kind in CODING_AGENTS.items()},
 }
 ANSWER_SECONDS = 20.0
 NEEDED_ALWAYS = ("git", "tmux")

@@ -1,1 +1,1 @@
-"""The event: what is told about a job. Pure."""
+"""Events about jobs: their format, signature and delivery rules. Pure."""

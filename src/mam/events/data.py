@@ -1,4 +1,4 @@
-"""The `data` of an event as it comes from outside, before anything else looks at it."""
+"""Parses and checks the `data` of an event from outside."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEPTH_LIMIT = 64
-"""Levels: far more than anyone means, and nothing that reads it later has to fear for its stack."""
+"""Levels of nesting; few enough for every parser's stack."""
 
 
 def parse_data(text: str) -> dict[str, Any]:
     try:
         data = safe_json(text)
     except UnsafeJson as doubt:
-        raise BadInput(why=f"--data cannot be taken: {doubt}") from None
+        raise BadInput(why=f"--data is refused: {doubt}") from None
     except ValueError:
         data = None
     return check_nested_data(data)
 
 
 def check_nested_data(data: object) -> dict[str, Any]:
-    """An object that is not nested too deeply, and that JSON can say."""
+    """Checks that it is an object, is not nested too deeply, and can be encoded as JSON."""
     if not isinstance(data, dict):
         raise BadInput(why="--data must be a JSON object, such as '{\"percent\": 50}'")
     if is_deeper(data, DEPTH_LIMIT):

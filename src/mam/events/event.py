@@ -1,4 +1,4 @@
-"""The wire format of an event, and what may be said in it."""
+"""The format of an event, and the rules for its content."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ EVENTS = (STARTED, PERMISSION_REQUIRED, PROGRESS, COMPLETED, ERROR)
 
 DETAIL_LIMIT = 2000
 SHORTEST_KEY = 15
-"""Nothing shorter can hold a key: its mark, and then twelve characters."""
+"""A shorter text cannot contain a key: a mark and twelve characters."""
 
 _NAME = r"[^\s/\"'`:,;)]"
 _ABSOLUTE_PATH = (
-    # Where one begins: a file address, not within a word or another address, behind a colon, behind an option's letter.
+    # A path begins at a file address, outside of words and other addresses, after a colon, or after an option's letter.
     rf"(?:\bfile:/+|(?<![\w.~/:])(?:~[\w.-]*)?/+|(?<=:)/(?!/)|(?<=\s-[A-Za-z])/+)(?:{_NAME}+/+)+({_NAME}*)"
 )
 _KEY_MARKS = ("sk-", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xox", "AKIA", "AIza", "eyJ", "earer ")
 _KEY = (
-    # Keys that say by their beginning what they are.
+    # Keys that are recognised by their prefix.
     r"(?:sk-|gh[a-z]_|github_pat_|glpat-|xox[a-z]-|AKIA|AIza|eyJ)[A-Za-z0-9_.=-]{12,}"
     r"|(?<=earer )[A-Za-z0-9_.~+/=-]{12,}"
 )
 _encode = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 _NUL = r"\u0000"
 _CONTROL = r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]+"
-"""Halves of surrogate pairs are among them: they are what Python makes of bytes that are no UTF-8."""
+"""Includes halves of surrogate pairs, into which Python decodes bytes that are not UTF-8."""
 
 
 def check_event(name: str) -> str:
@@ -45,10 +45,10 @@ def check_event(name: str) -> str:
 
 
 def check_data(data: dict[str, Any]) -> dict[str, Any]:
-    """What can be said in JSON, which knows no NaN, in text that every store takes."""
+    """Refuses what JSON or a store cannot hold: NaN, invalid UTF-8, NUL."""
     try:
         text = _encode(data)
-        text.encode()  # half a surrogate pair is no UTF-8
+        text.encode()  # fails for half a surrogate pair
     except (TypeError, ValueError, RecursionError):
         raise BadInput(why="the data of an event must be a JSON object in UTF-8, without NaN or Infinity") from None
     if _NUL in text and _has_nul(json.loads(text)):
@@ -65,7 +65,7 @@ def _has_nul(value: object) -> bool:
 def event_payload(
     seq: int, job_id: str, event: str, timestamp: str, detail: str, data: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The payload, in the order of the protocol's text."""
+    """The payload, in the order of docs/protocol.md."""
     return {
         "schema_version": SCHEMA_VERSION,
         "seq": seq,
@@ -78,10 +78,10 @@ def event_payload(
 
 
 def redact(detail: str) -> str:
-    """One line without absolute paths and keys, since an event may travel further than the machine that wrote it."""
+    """One line without absolute paths and keys, because an event may be sent to other machines."""
     if len(detail) < SHORTEST_KEY and detail.isalnum():
-        return detail  # a word
-    # The patterns are compiled here and not above, and only for what they could find: most lines hold nothing of it.
+        return detail  # a single word contains neither
+    # The patterns are compiled only when they could match, because most lines contain neither.
     line = (detail if detail.isprintable() else re.sub(_CONTROL, " ", detail)).strip()
     if len(line) >= SHORTEST_KEY and any(mark in line for mark in _KEY_MARKS):
         line = re.sub(_KEY, "…", line)

@@ -1,6 +1,6 @@
-"""Whose word an event is: HMAC-SHA256 with the job's token, over the bytes as they are sent.
+"""Signs events: HMAC-SHA256 with the job's token, over the bytes as they are sent.
 
-The signature is inside of what it signs, so while it is made and checked its 64 digits stand as zeros.
+The signature is inside the signed message, so it is computed with its 64 digits set to zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _hmac_cache: dict[str, HMAC] = {}
 
 
 def sign(payload: dict[str, Any], token: str) -> bytes:
-    """The message with its signature as the last thing in it, so that there is no doubt where it stands."""
+    """The message with its signature as the last value, so that its position is known."""
     named = {name: value for name, value in payload.items() if name != "data"}
     raw = to_bytes({**named, "data": {**payload["data"], SIGNATURE: _ZEROS}})
     begin = len(raw) - _BEHIND - _DIGITS
@@ -30,7 +30,7 @@ def sign(payload: dict[str, Any], token: str) -> bytes:
 
 
 def is_signed(raw: bytes, signature: object, token: str) -> bool:
-    """Whether the signature that was read out of these bytes is the token's. It must stand in them exactly once."""
+    """Whether the signature in these bytes matches the token. It must occur in them exactly once."""
     from hmac import compare_digest
 
     if not isinstance(signature, str) or len(signature) != _DIGITS or not signature.isascii():
@@ -42,7 +42,7 @@ def is_signed(raw: bytes, signature: object, token: str) -> bool:
 
 
 def _digest(raw: bytes, token: str) -> str:
-    """With the token worked in already, which takes longer than the message: who sends or listens has few of them."""
+    """Caches the keyed HMAC of each token, because keying takes longer than hashing the message."""
     keyed = _hmac_cache.get(token)
     if keyed is None:
         from hmac import new

@@ -1,7 +1,7 @@
-"""What a subscriber makes of the messages of one job. Pure: bytes, events of the registry and times come in.
+"""The state of a subscriber of one job. Pure: messages, events of the registry and times are parameters.
 
-The registry is the truth. A message that carries the token's signature and comes next is believed; any other one only
-says that it is worth looking into the registry, so that nothing that is sent can make it tell what did not happen.
+The registry is authoritative. A subscriber accepts a message only if it is signed with the token and is the next in
+order. Any other message makes it read the registry, so that no forged message can report what did not happen.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ TERMINAL = (COMPLETED, ERROR)
 
 
 class Verdict(Frozen):
-    """What became of one message."""
+    """The result of one message."""
 
     accepted: Payload | None = None
     dropped: str | None = None
-    """Why, for a person to read; None also for a mere repetition, which is nobody's news."""
+    """Why it was dropped, for a person; None for a repetition."""
     read_upto: int | None = None
-    """The number up to which the registry shall be read, since the message alone is not enough."""
+    """The sequence number up to which the registry must be read, because the message alone is not trusted."""
 
 
 class Subscription:
-    """One job, from one subscriber's side."""
+    """What one subscriber knows about one job."""
 
     def __init__(
         self, job_id: str, *, now: float, token: str | None = None, seen: int = 0,
@@ -39,18 +39,18 @@ class Subscription:
     ) -> None:  # fmt: skip
         self.job_id = job_id
         self.seen = seen
-        """Every number up to this has been told, now or by an earlier subscriber."""
+        """Events up to this number have been reported, by this subscriber or an earlier one."""
         self.ended: str | None = None
-        """The status in which the job ended, once that is known."""
+        """The final status of the job, once it is known."""
         self._token = token
         self._ends = now + timeout if timeout else None
         self._idle_timeout = idle_timeout
         self._quiet_since: float | None = now if idle_begins else None
-        """From when silence counts; None while it does not."""
+        """When the idle time began; None while it does not count."""
 
     @property
     def is_signed(self) -> bool:
-        """Whether a message can be believed by itself."""
+        """Whether a message can be accepted without reading the registry."""
         return self._token is not None
 
     # -- from the wire -----------------------------------------------------------------------------------------------
@@ -61,20 +61,20 @@ class Subscription:
         except InvalidMessage as why:
             return Verdict(dropped=str(why))
         if payload["job_id"] != self.job_id:
-            return Verdict(dropped="it speaks of another job")
-        believed = self._token is not None and not payload["data"].get(TRUNCATED)
+            return Verdict(dropped="it belongs to another job")
+        is_trusted = self._token is not None and not payload["data"].get(TRUNCATED)
         if payload["seq"] <= self.seen:
-            return self._receive_again(payload, believed)
-        if believed and payload["seq"] == self.seen + 1:
+            return self._receive_again(payload, is_trusted)
+        if is_trusted and payload["seq"] == self.seen + 1:
             self._accept(payload, now)
             return Verdict(accepted=payload)
         return Verdict(read_upto=payload["seq"])
 
-    def _receive_again(self, payload: Payload, believed: bool) -> Verdict:
-        """A repetition tells nothing, but the end that it tells is still the end."""
+    def _receive_again(self, payload: Payload, is_trusted: bool) -> Verdict:
+        """A repetition is not reported again, but it can still show that the job has ended."""
         if payload["event"] not in TERMINAL or self.ended is not None:
             return Verdict()
-        if not believed:
+        if not is_trusted:
             return Verdict(read_upto=payload["seq"])
         self.ended = _end_status(payload)
         return Verdict()
@@ -82,7 +82,7 @@ class Subscription:
     # -- from the registry -------------------------------------------------------------------------------------------
 
     def read(self, events: Iterable[Payload], now: float) -> list[Payload]:
-        """Events and markers of the registry, in order; those that were not told yet come back."""
+        """Takes events and markers of the registry, in order, and returns those that were not reported yet."""
         fresh = []
         for event in events:
             if "marker" in event:
@@ -96,7 +96,7 @@ class Subscription:
 
     def _accept(self, payload: Payload, now: float) -> None:
         self.seen = payload["seq"]
-        # Whoever waits for a person's permission is not idle, however long that takes.
+        # An agent that waits for a permission is not idle.
         self._quiet_since = None if payload["event"] == PERMISSION_REQUIRED else now
         if payload["event"] in TERMINAL:
             self.ended = _end_status(payload)
@@ -104,13 +104,13 @@ class Subscription:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def deadline(self) -> float | None:
-        """When it will have waited long enough, if nothing comes."""
+        """When a timeout expires, if no event comes."""
         idle = self._quiet_since + self._idle_timeout if self._idle_timeout and self._quiet_since is not None else None
         known = [moment for moment in (self._ends, idle) if moment is not None]
         return min(known) if known else None
 
     def expired(self, now: float) -> str | None:
-        """What ran out, in words."""
+        """What the timeout means, as the predicate of a sentence; None if none has expired."""
         if self.ended is not None:
             return None
         if self._ends is not None and now >= self._ends:
@@ -120,5 +120,5 @@ class Subscription:
 
 
 def _end_status(payload: Payload) -> str:
-    called_off = payload["event"] == ERROR and payload["data"].get("status") == "cancelled"
-    return "cancelled" if called_off else str(payload["event"])
+    is_cancelled = payload["event"] == ERROR and payload["data"].get("status") == "cancelled"
+    return "cancelled" if is_cancelled else str(payload["event"])

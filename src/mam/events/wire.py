@@ -1,6 +1,6 @@
-"""An event as it travels: the bytes that are sent, and what is believed of bytes that come in.
+"""Encodes an event as the bytes of a message, and parses and checks received bytes.
 
-docs/protocol.md is the same in words, for those who write it in another language.
+docs/protocol.md describes the format for other implementations.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIZE_LIMIT = 16 * 1024
-"""Bytes of a message. What would be longer is sent without its data; the registry has all of it."""
+"""Bytes of a message. A longer one is sent without its data; the registry has the whole event."""
 
 TRUNCATED = "truncated"
-"""In `data`: the registry knows more than this message says."""
+"""In `data`: the message was shortened; the registry has the whole event."""
 
 DETAIL_WHEN_LONG = 500
 SHORTEST_SECRET = 4
-"""A secret shorter than this occurs in any text, and hiding it would only show where."""
+"""A shorter secret may occur in any text, and replacing it would reveal it."""
 
 MAX_SEQ = 2**53
 
@@ -34,11 +34,11 @@ _FIELDS = {
 
 
 class InvalidMessage(Exception):
-    """A message that is dropped, and why."""
+    """A received message is dropped; the text is the reason."""
 
 
 def to_wire(payload: dict[str, Any], token: str | None = None, hidden: Iterable[str] = ()) -> bytes:
-    """The message for one event. `hidden` are secrets that somebody may have put into it by mistake."""
+    """The message for one event. Texts in `hidden` are secrets, which are removed from it."""
     data = {name: value for name, value in payload["data"].items() if name != SIGNATURE}
     payload = {**{name: value for name, value in payload.items() if name != "data"}, "data": data}
     for secret in hidden:
@@ -55,7 +55,7 @@ def to_wire(payload: dict[str, Any], token: str | None = None, hidden: Iterable[
 
 
 def parse_wire(raw: bytes, token: str | None = None) -> dict[str, Any]:
-    """The event in a message, without its signature; Unusable when there is none to believe."""
+    """The event in a message, without its signature; InvalidMessage if it is malformed or wrongly signed."""
     if len(raw) > SIZE_LIMIT:
         raise InvalidMessage(f"it has more than {SIZE_LIMIT} bytes")
     payload = _decode(raw)
@@ -100,6 +100,6 @@ def _check_fields(payload: dict[str, Any]) -> None:
         if type(payload[name]) is not kind:
             raise InvalidMessage(f"its {name} has the wrong type")
     if payload["event"] not in EVENTS:
-        raise InvalidMessage("its event is none of the five")
+        raise InvalidMessage("its event is unknown")
     if not 1 <= payload["seq"] <= MAX_SEQ:
         raise InvalidMessage("its seq is out of range")

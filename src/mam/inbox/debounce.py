@@ -33,34 +33,34 @@ class Debouncer:
         self.next_in: float | None = None
         """Seconds until another file may be complete."""
 
-    def settled(self, seen: Iterable[PromptFile]) -> list[PromptFile]:
+    def settled(self, files: Iterable[PromptFile]) -> list[PromptFile]:
         """The files that are complete now."""
         now, wall_ns = time.monotonic(), time.time_ns()
         ready, first, waits = [], {}, []
-        for one in seen:
-            before = self._first_seen.get(one.rel)
-            since = before[1] if before is not None and before[0] == one else now
-            first[one.rel] = (one, since)
-            age = (wall_ns - one.modified_ns) / 1e9
+        for file in files:
+            before = self._first_seen.get(file.rel)
+            since = before[1] if before is not None and before[0] == file else now
+            first[file.rel] = (file, since)
+            age = (wall_ns - file.modified_ns) / 1e9
             # An mtime in the future is useless; then mam counts since it first saw the file unchanged.
             left = min(self._seconds - age if age >= 0 else self._seconds, since + self._seconds - now)
             if left > 0:
                 waits.append(left)
-            elif one.is_file and self._is_open_for_writing(one):
+            elif file.is_file and self._is_open_for_writing(file):
                 waits.append(_AGAIN_SECONDS)
             else:
-                ready.append(one)
+                ready.append(file)
         self._first_seen = first
         self.next_in = min(waits) if waits else None
         return ready
 
-    def _is_open_for_writing(self, one: PromptFile) -> bool:
+    def _is_open_for_writing(self, file: PromptFile) -> bool:
         """Whether a process has the file open for writing; False where the system cannot tell."""
         if not hasattr(fcntl, "F_SETLEASE"):
             return False
         try:
-            with self._tree.folder(INBOX, os.path.dirname(one.rel)) as folder:
-                descriptor = os.open(os.path.basename(one.rel), _READ, dir_fd=folder)
+            with self._tree.folder(INBOX, os.path.dirname(file.rel)) as folder:
+                descriptor = os.open(os.path.basename(file.rel), _READ, dir_fd=folder)
         except OSError:
             return False
         try:

@@ -57,25 +57,25 @@ class Ingester:
         """What failed and will be retried."""
         self._submitter = Submitter(settings, tree, mirror, registry, self.problems)
 
-    def ingest(self, seen: Iterable[PromptFile]) -> list[Submission]:
+    def ingest(self, files: Iterable[PromptFile]) -> list[Submission]:
         """Add rows for these files and submit them. Files that another watcher has ingested meanwhile are skipped."""
-        with self._tree.kept_open():
-            return self._ingest(seen)
+        with self._tree.keep_open():
+            return self._ingest(files)
 
-    def _ingest(self, seen: Iterable[PromptFile]) -> list[Submission]:
+    def _ingest(self, files: Iterable[PromptFile]) -> list[Submission]:
         rows = [
-            self._new_row(one)
-            for one in seen
-            if not self._ledger.has_active(one.rel)
-            and self._tree.stat(one.rel) == one
-            and not self._has_running_file(one.rel)
+            self._new_row(file)
+            for file in files
+            if not self._ledger.has_active(file.rel)
+            and self._tree.stat(file.rel) == file
+            and not self._has_running_file(file.rel)
         ]
         self._ledger.add(rows)
         return self._submit(rows, new=True)
 
     def resume(self, rows: list[LedgerRow]) -> list[Submission]:
         """Continue rows that a killed process left."""
-        with self._tree.kept_open():
+        with self._tree.keep_open():
             return self._submit(rows, new=False)
 
     def _submit(self, rows: list[LedgerRow], *, new: bool) -> list[Submission]:
@@ -83,12 +83,14 @@ class Ingester:
         submissions += [
             Submission(row=row, shown=rel) for row in self._withdrawn if (rel := self._find_refusal(row)) is not None
         ]
-        reported = {one.row.job_id for one in submissions}
-        gone = [row.job_id for row in self._withdrawn if row.job_id not in reported]
-        opened = [one.row.replace(state=OPEN) for one in submissions if one.job is not None]
+        reported = {item.row.job_id for item in submissions}
+        withdrawn_ids = [row.job_id for row in self._withdrawn if row.job_id not in reported]
+        opened = [item.row.replace(state=OPEN) for item in submissions if item.job is not None]
         self._ledger.update(opened)
-        self._ledger.remove(gone + [one.row.job_id for one in submissions if one.unreadable])
-        return [one.replace(row=one.row.replace(state=OPEN)) if one.job is not None else one for one in submissions]
+        self._ledger.remove(withdrawn_ids + [item.row.job_id for item in submissions if item.unreadable])
+        return [
+            item.replace(row=item.row.replace(state=OPEN)) if item.job is not None else item for item in submissions
+        ]
 
     def repair_copies(self, rows: Iterable[LedgerRow]) -> None:
         for row in rows:
@@ -101,10 +103,10 @@ class Ingester:
 
     def adopt(self, rel: str) -> Submission | None:
         """Ingest a running file without a row: left by the older watcher or by a lost ledger."""
-        seen = self._tree.stat(rel)
-        if seen is None or not seen.is_file:
+        file = self._tree.stat(rel)
+        if file is None or not file.is_file:
             return None
-        row = self._new_row(seen.replace(rel=path_with_state(rel, PROMPT)))
+        row = self._new_row(file.replace(rel=path_with_state(rel, PROMPT)))
         self._ledger.add([row])
         return next(iter(self.resume([row])), None)
 
@@ -114,13 +116,13 @@ class Ingester:
         """A second file of the same name waits until the first one has ended."""
         return self._tree.stat(path_with_state(rel, RUNNING)) is not None
 
-    def _new_row(self, seen: PromptFile) -> LedgerRow:
+    def _new_row(self, file: PromptFile) -> LedgerRow:
         settings = self._settings
         try:
-            target = parse_target(seen.rel, settings.mode, settings.owner, settings.here)
+            target = parse_target(file.rel, settings.mode, settings.owner, settings.here)
         except BadInput:  # reported later, when the file belongs to the row
             target = Target(owner="", repo="", branch="")
-        return LedgerRow(job_id=self._registry.store.clock.new_id(), rel=seen.rel, inode=seen.inode, **target.as_dict())
+        return LedgerRow(job_id=self._registry.store.clock.new_id(), rel=file.rel, inode=file.inode, **target.as_dict())
 
     def _rename(self, rows: list[LedgerRow], *, new: bool) -> list[LedgerRow]:
         """Rename the files. Returns the rows whose file or job exists. Each directory is synced once."""

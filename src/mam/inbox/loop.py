@@ -175,7 +175,7 @@ class Inbox:
             return
         self._tracked_files, self._waits_for_git = tracked, False
         self._ingester.problems.extend(scan.problems)
-        files = [seen for seen in scan.prompts if self._accepts(seen)]
+        files = [file for file in scan.prompts if self._accepts(file)]
         ready = self._debouncer.settled(files)
         more, ready = ready[_MAX_FILES_PER_SCAN:], ready[:_MAX_FILES_PER_SCAN]
         for start in range(0, len(ready), BATCH):
@@ -199,31 +199,31 @@ class Inbox:
         self.waiting = len(scan.prompts)
         self._scan_at = time.monotonic() + SCAN_SECONDS
 
-    def _accepts(self, seen: PromptFile) -> bool:
+    def _accepts(self, file: PromptFile) -> bool:
         """Whether the file can be ingested. If not, an error is written beside it, once for each version of the
         file."""
-        why = self._rejection(seen)
+        why = self._rejection(file)
         if why is None:
             return True
-        noted = self.tree.stat(path_with_state(seen.rel, "error"))
-        if noted is None or noted.modified_ns < seen.changed_ns:
+        noted = self.tree.stat(path_with_state(file.rel, "error"))
+        if noted is None or noted.modified_ns < file.changed_ns:
             with self._ledger.locked():
-                self._note(seen.rel, why)
+                self._note(file.rel, why)
         return False
 
-    def _rejection(self, seen: PromptFile) -> str | None:
-        if not seen.is_file:
+    def _rejection(self, file: PromptFile) -> str | None:
+        if not file.is_file:
             return "it is a link or not a regular file; copy the file itself"
-        if seen.uid not in self.settings.uids:
-            return f"it belongs to another user (uid {seen.uid}); add the user to `owners` in [inbox] of config.toml"
-        if seen.rel in self._tracked_files:
+        if file.uid not in self.settings.uids:
+            return f"it belongs to another user (uid {file.uid}); add the user to `owners` in [inbox] of config.toml"
+        if file.rel in self._tracked_files:
             return f"it came with a repository (git tracks it); `mam trust {self.tree.inbox}` accepts such files"
-        if seen.links > 1:
+        if file.links > 1:
             return "it has another hard link, through which it could change; copy it instead"
-        if not os.access(os.path.join(self.tree.inbox, seen.rel), os.R_OK):
+        if not os.access(os.path.join(self.tree.inbox, file.rel), os.R_OK):
             return "it cannot be read: Permission denied; `chmod u+r` it"
         try:
-            check_name(seen.rel)
+            check_name(file.rel)
         except MamError as error:
             return str(error)
         return None
@@ -237,23 +237,23 @@ class Inbox:
 
     def _record(self, submissions: list[Submission]) -> None:
         shown = []
-        for one in submissions:
-            if one.job is not None:
-                self.open[one.row.job_id] = one.row
-                self.jobs[one.row.job_id] = one.job
-                self._notify(TAKEN, one.row, one.job, "")
-            elif one.shown is not None:
-                shown.append(one.row.replace(state=SHOWN, outcome=one.shown, shown_ms=self._now_ms(), refused=1))
-            elif one.unreadable:
-                self._note(one.row.rel, str(one.refused))
+        for item in submissions:
+            if item.job is not None:
+                self.open[item.row.job_id] = item.row
+                self.jobs[item.row.job_id] = item.job
+                self._notify(TAKEN, item.row, item.job, "")
+            elif item.shown is not None:
+                shown.append(item.row.replace(state=SHOWN, outcome=item.shown, shown_ms=self._now_ms(), refused=1))
+            elif item.unreadable:
+                self._note(item.row.rel, str(item.refused))
             else:
                 try:
-                    shown.append(self._writer.write_refusal(one.row, str(one.refused), self._now_ms()))
-                    self._notify(REFUSED, shown[-1], None, str(one.refused))
+                    shown.append(self._writer.write_refusal(item.row, str(item.refused), self._now_ms()))
+                    self._notify(REFUSED, shown[-1], None, str(item.refused))
                 except OSError as error:
-                    self._add_problem(one.row.rel, error)
+                    self._add_problem(item.row.rel, error)
         self._save_shown(shown)
-        self._update_jobs([one.row.job_id for one in submissions if one.job is not None and one.job.status.ended])
+        self._update_jobs([item.row.job_id for item in submissions if item.job is not None and item.job.status.ended])
 
     def _adopt(self, scan: Scan) -> None:
         """Ingest running files without a row. A row is written before the rename, so these are not mam's own."""
@@ -272,7 +272,7 @@ class Inbox:
 
     def _archive_due(self) -> float:
         """Archive outcomes that were shown long enough; returns the seconds until the next one is due."""
-        now, gone, next_in = self._now_ms(), [], SCAN_SECONDS
+        now, archived, next_in = self._now_ms(), [], SCAN_SECONDS
         for row in list(self._shown.values()):
             left = row.shown_ms / 1000 + self.settings.linger_seconds - now / 1000
             if 0 < left <= self.settings.linger_seconds:
@@ -280,12 +280,12 @@ class Inbox:
                 continue
             try:
                 path = self._writer.archive(row)
-                gone.append(row.job_id)
+                archived.append(row.job_id)
                 self._notify(FINISHED, row, None, path)
             except OSError as error:
                 self._add_problem(row.outcome, error)
-        self._ledger.remove(gone)
-        for job_id in gone:
+        self._ledger.remove(archived)
+        for job_id in archived:
             del self._shown[job_id]
         return next_in
 

@@ -38,10 +38,10 @@ def list_files(root: str, registry: Registry) -> list[DroppedFile]:
             why=f"there is no inbox at {tree.inbox}; `mam inbox watch` creates one, or name its root with --root"
         )
     scan = tree.scan()
-    left = [path_with_state(seen.rel, "error") for seen in scan.prompts]
+    left = [path_with_state(file.rel, "error") for file in scan.prompts]
     dropped = [
-        DroppedFile(status=LEFT if tree.stat(error) is not None else WAITING, file=seen.rel)
-        for seen, error in zip(scan.prompts, left, strict=True)
+        DroppedFile(status=LEFT if tree.stat(error) is not None else WAITING, file=file.rel)
+        for file, error in zip(scan.prompts, left, strict=True)
     ]
     rows = Ledger.read_rows(os.path.join(root, QUEUE))
     return dropped + [_claimed(row, registry) for row in rows]

@@ -79,16 +79,16 @@ class Submitter:
         """Submit rows. `new` means that no earlier attempt has started on any of them."""
         submissions: list[Submission] = []
         for batch in self._batches(rows, submissions, new=new):
-            jobs = self._register([one.job for one in batch if not one.is_registered])
-            for one in batch:
-                job = one.job if one.is_registered else jobs[one.row.job_id]
+            jobs = self._register([item.job for item in batch if not item.is_registered])
+            for item in batch:
+                job = item.job if item.is_registered else jobs[item.row.job_id]
                 if isinstance(job, MamError):
-                    submissions.append(Submission(row=one.row, refused=str(job)))
+                    submissions.append(Submission(row=item.row, refused=str(job)))
                     continue
                 try:
-                    submissions.append(Submission(row=one.row, job=self._store_copies(one, job, new=new)))
+                    submissions.append(Submission(row=item.row, job=self._store_copies(item, job, new=new)))
                 except OSError as error:  # this one is retried later, and does not delay the others
-                    self._add_problem(one.row, error)
+                    self._add_problem(item.row, error)
         return submissions
 
     def find_job(self, row: LedgerRow) -> Job | None:
@@ -104,10 +104,10 @@ class Submitter:
             return
         try:
             with self._tree.folder(PROCESSED, row.target.path, row.job_id) as folder:
-                kept = read_json_file(folder, COPY, TEXT_LIMIT + 1)
+                copied = read_file(folder, COPY, TEXT_LIMIT + 1)
         except FileNotFoundError:
-            kept = b""
-        if job.prompt.encode(errors="replace") not in kept:
+            copied = b""
+        if job.prompt.encode(errors="replace") not in copied:
             self._copy(row, self._reload(row, job).content, new=False)
 
     def _batches(
@@ -163,7 +163,7 @@ class Submitter:
         try:
             with self._tree.folder(INBOX, os.path.dirname(row.rel)) as folder:
                 name = os.path.basename(path_with_state(row.rel, RUNNING))
-                return read_json_file(folder, name, TEXT_LIMIT + 1)
+                return read_file(folder, name, TEXT_LIMIT + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -218,12 +218,12 @@ class Submitter:
 
     # -- what others see of it -------------------------------------------------------------------------------------
 
-    def _store_copies(self, one: _LoadedFile, job: Job, *, new: bool) -> Job:
-        self._copy(one.row, one.content, new=new)
-        if one.content is None and not job.status.ended:
-            reason = f"the prompt file {one.row.rel} was gone after it had been claimed"
+    def _store_copies(self, item: _LoadedFile, job: Job, *, new: bool) -> Job:
+        self._copy(item.row, item.content, new=new)
+        if item.content is None and not job.status.ended:
+            reason = f"the prompt file {item.row.rel} was gone after it had been claimed"
             job = self._registry.fail(job.job_id, reason=reason)
-        self._mirror.write(job, one.row, new=new)
+        self._mirror.write(job, item.row, new=new)
         return job.replace(prompt="")
 
     def _copy(self, row: LedgerRow, content: bytes | None, *, new: bool) -> None:
@@ -244,7 +244,7 @@ def _unexpected(bug: Exception) -> str:
     return f"mam cannot read it ({type(bug).__name__}); please report this with the file"
 
 
-def read_json_file(folder: int, name: str, limit: int) -> bytes:
+def read_file(folder: int, name: str, limit: int) -> bytes:
     descriptor = os.open(name, _READ, dir_fd=folder)
     try:
         parts = []

@@ -22,7 +22,8 @@ WorkingDirectory={directory}
 Environment={path}
 Restart=on-failure
 RestartSec=5
-# SIGTERM hands back what runs; what is still there after a minute is killed, and its jobs come back by their leases.
+# On SIGTERM mam releases its jobs. systemd kills what still runs after a minute; those jobs return when their leases
+# expire.
 KillMode=mixed
 TimeoutStopSec=60
 UMask=0077

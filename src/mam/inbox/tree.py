@@ -58,7 +58,7 @@ class Tree:
     def __init__(self, root: str) -> None:
         self.root = root
         self.inbox = os.path.join(root, INBOX)
-        self._kept: dict[str, int] | None = None
+        self._open_folders: dict[str, int] | None = None
 
     def make(self) -> None:
         for name in (INBOX, QUEUE):
@@ -94,14 +94,14 @@ class Tree:
                 self._walk(rel, depth + 1, found)
 
     @contextlib.contextmanager
-    def kept_open(self) -> Iterator[None]:
+    def keep_open(self) -> Iterator[None]:
         """Keep directories open until the end of the block, for work on many files in few directories."""
-        self._kept = {}
+        self._open_folders = {}
         try:
             yield
         finally:
-            kept, self._kept = self._kept, None
-            for descriptor in kept.values():
+            open_folders, self._open_folders = self._open_folders, None
+            for descriptor in open_folders.values():
                 os.close(descriptor)
 
     @contextlib.contextmanager
@@ -109,12 +109,12 @@ class Tree:
         """Open a directory below the root without following links. `durable` syncs directories that are created."""
         names = [name for name in "/".join(parts).split("/") if name]
         key = "/".join(names)
-        if self._kept is not None and key in self._kept:
-            yield self._kept[key]
+        if self._open_folders is not None and key in self._open_folders:
+            yield self._open_folders[key]
             return
         descriptor = self._descend(names, make=make, durable=durable)
-        if self._kept is not None and durable:
-            self._kept[key] = descriptor
+        if self._open_folders is not None and durable:
+            self._open_folders[key] = descriptor
             yield descriptor
             return
         try:
@@ -124,10 +124,10 @@ class Tree:
 
     def _descend(self, names: list[str], *, make: bool, durable: bool) -> int:
         above = "/".join(names[:-1])
-        if self._kept is not None and names:
-            if above not in self._kept:
-                self._kept[above] = self._descend(names[:-1], make=make, durable=durable)
-            return _open_child(self._kept[above], names[-1], make=make, durable=durable)
+        if self._open_folders is not None and names:
+            if above not in self._open_folders:
+                self._open_folders[above] = self._descend(names[:-1], make=make, durable=durable)
+            return _open_child(self._open_folders[above], names[-1], make=make, durable=durable)
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for name in names:
             above_it = descriptor

@@ -1,1 +1,1 @@
-"""The job: what it is, what may happen to it. Pure: no files, no clocks, no chance."""
+"""The job and the rules for its changes. Pure: no files, no clocks, no randomness."""

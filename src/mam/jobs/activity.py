@@ -1,7 +1,8 @@
-"""What an agent is doing, who says so, and since when. Pure: several sources tell, and one order decides between them.
+"""What an agent is doing, according to which source, and since when. Pure.
 
-A dead process beats everything. What the agent's hooks or its own words (its protocol) tell beats the screen, which is
-only looked at, never asked. Of two that rank the same the later counts. Nothing known is `unknown`, never a guess.
+Several sources report a state, and a fixed order decides between them. A dead process wins over everything. The agent's
+hooks and its protocol win over the screen. Between two sources of the same rank, the later report wins. Without a
+report the state is `unknown`; mam does not guess.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ WORKING, NEEDS_PERMISSION, QUIET, DONE, UNKNOWN, GONE = (
 )  # fmt: skip
 HOOK, PROTOCOL, PROCESS, SCREEN = "hook", "protocol", "process", "screen"
 QUIET_SECONDS = 120
-"""After how long without a sign somebody who was working is called quiet."""
+"""An agent that was working is quiet after this long without a sign of life."""
 
 _RANKS = {SCREEN: 1, PROCESS: 0, PROTOCOL: 2, HOOK: 2}
 
 
 class State(Frozen):
-    """One word about an agent, and where it comes from."""
+    """The state of an agent, with its source."""
 
     state: str
     source: str
     at_ms: int
-    """When it was seen, or told."""
+    """When the source saw or reported it; 0 if unknown."""
     why: str = ""
 
     def to_json(self) -> Json:
@@ -50,15 +51,15 @@ class State(Frozen):
 
 
 def decide_state(seen: Iterable[State | None], now_ms: int, quiet_seconds: float = QUIET_SECONDS) -> State:
-    """The one word that counts. The time of a screen may still show that somebody who works is not silent."""
+    """The state that wins. A change on the screen still counts as a sign of life of a working agent."""
     known = [state for state in seen if state is not None]
     dead = next((state for state in known if state.state == GONE and state.source == PROCESS), None)
     if dead is not None:
         return dead
-    telling = [state for state in known if state.state != UNKNOWN]
-    if not telling:
-        return max(known, key=_weight, default=State(state=UNKNOWN, source=PROCESS, at_ms=0, why="nothing tells"))
-    best = max(telling, key=_weight)
+    reported = [state for state in known if state.state != UNKNOWN]
+    if not reported:
+        return max(known, key=_weight, default=State(state=UNKNOWN, source=PROCESS, at_ms=0, why="no source reports"))
+    best = max(reported, key=_weight)
     heard_ms = max(state.at_ms for state in known)
     if best.state == WORKING and now_ms - heard_ms >= quiet_seconds * 1000:
         return best.replace(state=QUIET, at_ms=heard_ms, why=best.why)
@@ -66,7 +67,7 @@ def decide_state(seen: Iterable[State | None], now_ms: int, quiet_seconds: float
 
 
 def _weight(state: State) -> tuple[int, int, bool]:
-    # Told at the very same moment, the one that needs somebody is the safer answer.
+    # Of two reports at the same moment, the one that asks for a person is the safer answer.
     return _RANKS[state.source], state.at_ms, state.state == NEEDS_PERMISSION
 
 
@@ -78,7 +79,7 @@ def job_state(job: Job, last_event: Json | None, moment: Moment) -> State:
         at_ms = _ms(job.ended_at or job.updated_at)
         return State(state=UNKNOWN, source=PROCESS, at_ms=at_ms, why=f"it is {job.status}")
     if job.said is not None:
-        return State(state=DONE, source=PROTOCOL, at_ms=_ms(job.said.get("at")), why="it said so")
+        return State(state=DONE, source=PROTOCOL, at_ms=_ms(job.said.get("at")), why="it reported its end")
     event = _in_current_attempt(job, last_event)
     claimed = State(state=WORKING, source=PROCESS, at_ms=_ms(job.claimed_at), why="it was claimed")
     if event is None:
@@ -96,11 +97,11 @@ def job_state(job: Job, last_event: Json | None, moment: Moment) -> State:
 
 
 def event_source(data: Json) -> str:
-    """`claude-code hook` is a hook's word; whoever says nothing about it speaks for itself."""
-    told = str(data.get("source", ""))
-    if told.endswith(" hook"):
+    """The source that an event names; `claude-code hook` is a hook. An event without a source is the agent's own."""
+    source = str(data.get("source", ""))
+    if source.endswith(" hook"):
         return HOOK
-    return told if told in (PROCESS, SCREEN) else PROTOCOL
+    return source if source in (PROCESS, SCREEN) else PROTOCOL
 
 
 def _in_current_attempt(job: Job, event: Json | None) -> Json | None:

@@ -1,8 +1,8 @@
-"""What a holder, a user or a script may do to a job. Each act is a pure function from a job to a change.
+"""The acts of holders, users and scripts. Each act is a pure function from a job to a change.
 
-The fence comes first in every act that carries an attempt: the job must be running under exactly that attempt and, if
-the writer gives it, that claim id. The store calls these inside its lock or transaction, so the test and the write
-cannot be separated.
+An act that carries an attempt checks the fence first: the job must be running under exactly that attempt and, if the
+writer gives one, that claim id. A store calls an act inside its lock or transaction, so the check and the write are
+atomic.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 MANUAL = "manual"
-"""The owner of a claim that nobody made: a status written by hand or by an old script."""
+"""The owner of a claim that a status written by hand or by an old script implies."""
 
 
 def register(draft: Job, number: int, moment: Moment, needed: Dependencies | None = None) -> Change:
-    """A draft becomes a job: numbered, dated, pending or waiting for its start time or for others to end."""
+    """A draft becomes a job: numbered, dated, and pending, or waiting for its start time or its dependencies."""
     waits = draft.due_at is not None and parse_time(draft.due_at) > moment.wall_ms
     job = draft.replace(
         number=number,
@@ -46,8 +46,8 @@ def register(draft: Job, number: int, moment: Moment, needed: Dependencies | Non
         waiting_for="time" if waits else None,
         due_at=draft.due_at if waits else None,
     )
-    said = audit_record("registered", moment, job, status=job.status, retry_of=job.retry_of)
-    change = Change(job=job, lines=(said,))
+    line = audit_record("registered", moment, job, status=job.status, retry_of=job.retry_of)
+    change = Change(job=job, lines=(line,))
     if not job.after:
         return change
     from mam.jobs.dependency import hold_for_dependencies
@@ -59,7 +59,7 @@ def claim(
     job: Job, moment: Moment, owner: str, lease_seconds: float | None, by: str = "pick", *,
     claim_id: str | None = None, unfenced: bool = False, supervised: bool = False, claimant: Json | None = None,
 ) -> Change:  # fmt: skip
-    """The next attempt begins. It always sets the same fields: the SQL stores do the same in one statement."""
+    """Begins the next attempt. It always sets the same fields, because the SQL stores do the same in one statement."""
     fields = {
         "attempt": job.attempt + 1, "claim_id": claim_id, "owner": owner,
         "lease": new_lease(default_lease_seconds(job.timeout_sec) if lease_seconds is None else lease_seconds, moment),
@@ -73,19 +73,19 @@ def heartbeat(
     job: Job, moment: Moment, *,
     attempt: int | None, lease_seconds: float | None, claim_id: str | None = None, heard: bool = True,
 ) -> Change:  # fmt: skip
-    """The holder is alive: its lease starts anew. A worker that has not `heard` its agent renews all the same."""
+    """Renews the lease. `heard` is false when the worker renews it although its agent gave no sign of life."""
     check_fence(job, attempt, claim_id)
     if job.status is not RUNNING:
         raise Refused(why=f"Job {job.job_id} is {job.status}; only a running job has a lease to renew.")
     lease = new_lease(_renewal_seconds(job, lease_seconds), moment)
-    said = audit_record("renewed", moment, job, attempt=job.attempt, unfenced=_unfenced(attempt))
+    line = audit_record("renewed", moment, job, attempt=job.attempt, unfenced=_unfenced(attempt))
     signs = {"heard_at": moment.second} if heard else {}
-    return Change(job=touched(job, moment, {"lease": lease, **signs}), lines=(said,))
+    return Change(job=touched(job, moment, {"lease": lease, **signs}), lines=(line,))
 
 
 class ArtifactCheckNeeded(Exception):
-    """Whether the artifacts of this job are there has to be looked at before it is completed. That takes long, so it is
-    done without the store's lock; most jobs have nothing to look at."""
+    """The artifacts of this job must be checked before it completes. The check takes long, so it runs without the
+    store's lock; most jobs have no artifacts."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -94,45 +94,43 @@ class ArtifactCheckNeeded(Exception):
 def complete(
     job: Job, moment: Moment, *,
     attempt: int | None, result: str | None, claim_id: str | None = None, new_claim: str | None = None,
-    checked: bool | None = None, told: EventBody | None = None, artifacts_unchecked: bool = False,
+    checked: bool | None = None, body: EventBody | None = None, artifacts_unchecked: bool = False,
 ) -> Change:  # fmt: skip
-    """The work is done. On a pending job this is a manual claim (named `new_claim`) and its completion in one act. With
-    `artifacts_unchecked` the artifacts that the job expects have not been looked at yet."""
+    """Completes the job. On a pending job this is a manual claim (with the id `new_claim`) and its completion in one
+    act. With `artifacts_unchecked` the expected artifacts have not been checked yet."""
     if is_repeated_end(job, COMPLETED, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
-        return report_outcome(job, moment, attempt, status=COMPLETED, result=result, told=told)
+        return report_outcome(job, moment, attempt, status=COMPLETED, result=result, body=body)
     lines: tuple[AuditRecord, ...] = ()
     if job.status is PENDING:
         job, lines = _claim_by_hand(job, moment, new_claim)
     checked = bool(job.expected_artifacts) if checked is None else checked
     end = _end_fields(job, attempt, result=result, checked=checked)
-    change = moved(job, COMPLETED, moment, "complete", end, attempt is None, told, lines)
+    change = moved(job, COMPLETED, moment, "complete", end, attempt is None, body, lines)
     if artifacts_unchecked and job.expected_artifacts:
-        raise ArtifactCheckNeeded(
-            job
-        )  # only now: a writer that has lost the claim must hear that, and not what to mend
+        raise ArtifactCheckNeeded(job)  # last, so that a writer without the claim gets ClaimLost
     return change
 
 
 def fail(
     job: Job, moment: Moment, *,
     attempt: int | None, reason: str, claim_id: str | None = None, result: str | None = None,
-    told: EventBody | None = None,
+    body: EventBody | None = None,
 ) -> Change:  # fmt: skip
-    """The work failed for good."""
+    """Ends the job in error."""
     if is_repeated_end(job, ERROR, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
-        return report_outcome(job, moment, attempt, status=ERROR, reason=reason, told=told)
+        return report_outcome(job, moment, attempt, status=ERROR, reason=reason, body=body)
     end = _end_fields(job, attempt, reason=reason, result=result)
-    return moved(job, ERROR, moment, "fail", end, unfenced=attempt is None, told=told)
+    return moved(job, ERROR, moment, "fail", end, unfenced=attempt is None, body=body)
 
 
 def _end_fields(
     job: Job, attempt: int | None, *, result: str | None, reason: str | None = None, checked: bool | None = None
 ) -> Json:
-    """What an end sets, always the same fields: the SQL stores do the same in one statement."""
+    """The fields that an end sets: always the same, because the SQL stores do the same in one statement."""
     return {
         "ended_attempt": attempt, "result": result, "reason": reason, "checked": checked,
         "run": job.run, "checks": job.checks,
@@ -143,7 +141,7 @@ def fail_retryable(
     job: Job, moment: Moment, *,
     attempt: int | None, reason: str, delay_seconds: float, claim_id: str | None = None, new_claim: str | None = None,
 ) -> Change:  # fmt: skip
-    """The attempt failed and may be tried again, unless it has been tried often enough."""
+    """Ends the attempt; the job waits for a retry, or ends in error when `max_retries` is reached."""
     if is_repeated_end(job, ERROR, attempt, claim_id):
         return unchanged(job)
     if job.supervised:
@@ -167,7 +165,7 @@ def fail_retryable(
 def release(
     job: Job, moment: Moment, *, attempt: int | None, claim_id: str | None = None, reason: str | None = None
 ) -> Change:
-    """The holder hands the job back unfinished; that costs neither a loss nor a retry."""
+    """The holder returns the job unfinished. This counts as neither a loss nor a retry."""
     check_fence(job, attempt, claim_id)
     if job.status is not RUNNING:
         return _same_or_illegal(job, PENDING)
@@ -175,10 +173,10 @@ def release(
 
 
 def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None, claim_id: str | None = None) -> Change:
-    """The job is cancelled, even while a worker holds it."""
+    """Cancels the job, even while a worker holds it."""
     if is_repeated_end(job, CANCELLED, attempt, claim_id):
         return unchanged(job)
-    # A cancel is its owner's right, not a write that forgot its fence: it is never unfenced.
+    # Anyone may cancel, so a cancel without an attempt is not marked as unfenced.
     return moved(job, CANCELLED, moment, "cancel", {"ended_attempt": attempt, "reason": reason or "cancelled"})
 
 
@@ -186,7 +184,7 @@ def set_status(
     job: Job, moment: Moment, *, to: Status, attempt: int | None,
     claim_id: str | None = None, new_claim: str | None = None,
 ) -> Change:  # fmt: skip
-    """M's plain `status --set`: what the word means, done by the act that means it."""
+    """M's plain `status --set`: calls the act that leads to the status."""
     if job.status is to and attempt is None:
         return unchanged(job)
     fence: Fence = {"attempt": attempt, "claim_id": claim_id}
@@ -212,17 +210,17 @@ def publish(
     event: str, detail: str, data: Mapping[str, Any], attempt: int | None,
     claim_id: str | None = None, new_claim: str | None = None, artifacts_unchecked: bool = False,
 ) -> Change:  # fmt: skip
-    """An event is told: `started`, `completed` and `error` move the job or are refused, the others only renew it."""
+    """Stores an event. `started`, `completed` and `error` change the status; the others only renew the lease."""
     check_event(event)
-    told = EventBody(detail=detail, data=check_data(dict(data)))
+    body = EventBody(detail=detail, data=check_data(dict(data)))
     if event == "completed":
         return complete(
-            job, moment, attempt=attempt, claim_id=claim_id, new_claim=new_claim, result=job.result, told=told,
+            job, moment, attempt=attempt, claim_id=claim_id, new_claim=new_claim, result=job.result, body=body,
             artifacts_unchecked=artifacts_unchecked,
         )  # fmt: skip
     if event == "error":
         return fail(
-            job, moment, attempt=attempt, claim_id=claim_id, reason=detail or "error", result=job.result, told=told
+            job, moment, attempt=attempt, claim_id=claim_id, reason=detail or "error", result=job.result, body=body
         )
     check_fence(job, attempt, claim_id)
     if job.status.ended:
@@ -235,30 +233,30 @@ def publish(
 
 
 def reserve_seq(job: Job, moment: Moment) -> Change:
-    """M's bare `next_seq`: the number is handed out, and a marker says that no event carries it."""
+    """M's bare `next_seq`: reserves a number, with a marker that no event carries it."""
     return marked(unchanged(job), "reserved", job.last_seq + 1, moment)
 
 
 def report_outcome(
-    job: Job, moment: Moment, attempt: int | None, *, told: EventBody | None = None, **words: object
+    job: Job, moment: Moment, attempt: int | None, *, body: EventBody | None = None, **fields: object
 ) -> Change:
-    """While a worker holds the claim, what its agent says about the end is kept as its word; the worker looks first."""
-    said = {name: word for name, word in words.items() if word is not None}
-    if told is not None:
-        said.update({"detail": told.detail} if told.detail else {}, **({"data": told.data} if told.data else {}))
-    heard = _renewed_by_event(touched(job, moment, {"said": {"at": moment.second, **said}}), moment)
-    return Change(job=heard, lines=(audit_record("said", moment, job, attempt=attempt, status=words["status"]),))
+    """Stores the outcome that the agent reports. A job under a worker does not end yet: the worker verifies first."""
+    outcome = {name: word for name, word in fields.items() if word is not None}
+    if body is not None:
+        outcome.update({"detail": body.detail} if body.detail else {}, **({"data": body.data} if body.data else {}))
+    heard = _renewed_by_event(touched(job, moment, {"said": {"at": moment.second, **outcome}}), moment)
+    return Change(job=heard, lines=(audit_record("said", moment, job, attempt=attempt, status=fields["status"]),))
 
 
 def check_fence(job: Job, attempt: int | None, claim_id: str | None = None) -> None:
-    """A claim is valid while the job runs under exactly that attempt and, if the writer gives it, that claim id."""
+    """Raises ClaimLost unless the job runs under exactly that attempt and, if the writer gives one, that claim id."""
     if attempt is None or (job.status is RUNNING and job.attempt == attempt and _is_claim(job, claim_id)):
         return
     raise ClaimLost(job=job.job_id, attempt=attempt, why=_why_lost(job, attempt, claim_id))
 
 
 def _is_claim(job: Job, claim_id: str | None) -> bool:
-    """Claims of an older version have no id, and are fenced by their number alone."""
+    """Claims of an older version have no id; the attempt alone fences them."""
     return claim_id is None or job.claim_id is None or claim_id == job.claim_id
 
 
@@ -275,8 +273,8 @@ def _why_lost(job: Job, attempt: int, claim_id: str | None) -> str:
 
 
 def is_repeated_end(job: Job, to: Status, attempt: int | None, claim_id: str | None) -> bool:
-    """Whether this write has ended the job already, and comes again; a writer that has lost the claim is refused.
-    Without an attempt the status alone decides; with one, only the write that ended the job may come again."""
+    """Whether this write repeats the one that ended the job. Otherwise the fence is checked. Without an attempt the
+    status alone decides; with one, only the attempt that ended the job may repeat its write."""
     if job.status is to and (attempt is None or (job.ended_attempt == attempt and _is_claim(job, claim_id))):
         return True
     check_fence(job, attempt, claim_id)
@@ -284,7 +282,7 @@ def is_repeated_end(job: Job, to: Status, attempt: int | None, claim_id: str | N
 
 
 def _claim_by_hand(job: Job, moment: Moment, claim_id: str | None) -> tuple[Job, tuple[AuditRecord, ...]]:
-    """Ending a job that was not claimed is a claim and an end, so that the history has no jump."""
+    """Ending an unclaimed job is a claim and an end, so that every transition in its history is legal."""
     change = claim(job, moment, owner=MANUAL, lease_seconds=None, by=MANUAL, claim_id=claim_id, unfenced=True)
     return change.job, change.lines
 
@@ -308,7 +306,7 @@ def _same_or_illegal(job: Job, to: Status) -> Change:
 
 
 def _renewed_by_event(job: Job, moment: Moment) -> Job:
-    """Any accepted event of the attempt renews its lease, and never shortens it."""
+    """Every accepted event renews the lease, and never shortens it."""
     if job.status is not RUNNING or job.lease is None:
         return job
     fresh = new_lease(_renewal_seconds(job, None), moment)
@@ -317,7 +315,7 @@ def _renewed_by_event(job: Job, moment: Moment) -> Job:
 
 
 def _renewal_seconds(job: Job, asked: float | None) -> float:
-    """As long as asked, else as long as the claim took it for: a worker's short lease stays short."""
+    """The requested length, else the length of the current lease: a worker's short lease stays short."""
     if asked is not None:
         return asked
     return job.lease.seconds if job.lease and job.lease.seconds else default_lease_seconds(job.timeout_sec)

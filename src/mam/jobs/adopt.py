@@ -1,7 +1,7 @@
-"""What becomes of a record that somebody else wrote into the registry: an old script, an editor, a copy.
+"""Adopts a record that another program wrote: an old script, an editor, a copy.
 
-Such a write carries no attempt, so it counts as unfenced. Its fields are taken over, mam's own that it dropped come
-back, and a status that may not follow is refused while everything else of the write still counts.
+Such a write carries no attempt, so it is unfenced. mam takes over its fields, restores its own fields that the file
+lacks, and refuses an illegal status while it keeps the rest of the write.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEPT = frozenset(
      "schema_version", "after", "exclusive", "parent_id", "depth", "validation", "supervised", "said", "checks", "run",
      "repository", "inbox"}
 )  # fmt: skip
-"""The registry's word counts for these, whatever a file says: they fence, order and name the job."""
+"""A file cannot change these: they fence, order and name the job."""
 
 _SEPARATE = frozenset({"status", "last_seq", "updated_at", "unknown"})
 
@@ -35,12 +35,12 @@ _SEPARATE = frozenset({"status", "last_seq", "updated_at", "unknown"})
 class Adoption(Frozen):
     change: Change
     complaint: str | None = None
-    """What of the foreign write was not taken over, for the person who reads `list` or `doctor`."""
+    """Which part of the foreign write was refused, for `list` and `doctor`."""
 
 
 def adopt_new(found: Job, number: int, moment: Moment, new_claim: str | None = None) -> Change:
-    """A record that mam has not seen: numbered, leased and claimed under `new_claim` if it runs, its sequence numbers
-    marked as imported. A claim id in the file counts for nothing."""
+    """A record that mam has not seen: it gets a number and, if it runs, a lease and the claim id `new_claim`. Its
+    sequence numbers are marked as imported. A claim id in the file is ignored."""
     job = _without_foreign_claim(found.replace(number=number, claim_id=new_claim if found.status is RUNNING else None))
     job = with_lease(job, moment)
     lines = [audit_record("registered", moment, job, status=job.status, by=FOREIGN)]
@@ -50,9 +50,9 @@ def adopt_new(found: Job, number: int, moment: Moment, new_claim: str | None = N
 
 
 def _without_foreign_claim(job: Job) -> Job:
-    """Without what belongs to another status than its own: a copied record may bring a lease that nobody holds."""
+    """Clears fields that do not fit the status: a copied record may bring a lease that no worker holds."""
     if job.status is WAITING and job.due_at is None and not (job.waiting_for == DEPENDENCY and job.after):
-        job = job.replace(status=PENDING)  # nothing would ever end that wait
+        job = job.replace(status=PENDING)  # otherwise the wait would never end
     if job.status is not RUNNING and job.lease is not None:
         job = job.replace(lease=None, owner=None)
     if job.supervised or job.claimant is not None:
@@ -67,8 +67,8 @@ def adopt_known(
     before: Job, found: Job, given: frozenset[str], moment: Moment, rival: str | None = None,
     new_claim: str | None = None,
 ) -> Adoption:  # fmt: skip
-    """A record that mam knew as `before` and that now says `found`; `given` names the fields the file holds, `rival`
-    the job that runs under its exclusive key, `new_claim` a claim that the file makes."""
+    """A record that mam knew as `before` and whose file now holds `found`. `given` names the fields in the file,
+    `rival` is the job that runs under its exclusive key, `new_claim` the id of a claim that the file implies."""
     taken = {name: getattr(found, name) for name in _taken(before, found, given)}
     unknown = {**before.unknown, **found.unknown}
     if unknown != before.unknown:
@@ -77,8 +77,8 @@ def adopt_known(
     change = Change(job=job)
     restored = _restored(before, found, given)
     if taken or restored:
-        said = audit_record("adopted", moment, job, fields=sorted(taken) or None, restored=restored or None)
-        change = change.then(touched(job, moment, taken), said)
+        line = audit_record("adopted", moment, job, fields=sorted(taken) or None, restored=restored or None)
+        change = change.then(touched(job, moment, taken), line)
     if found.last_seq > job.last_seq:
         change = marked(change, "imported", found.last_seq, moment)
     return _with_status(change, found, moment, rival, new_claim)
@@ -90,7 +90,7 @@ def _taken(before: Job, found: Job, given: frozenset[str]) -> list[str]:
 
 
 def _restored(before: Job, found: Job, given: frozenset[str]) -> list[str]:
-    """What the file lacks, or says otherwise although the registry's word counts."""
+    """Fields that the file lacks, or changes although it cannot."""
     names = [name for name in Job.field_names if name not in ("unknown", "claim_id")]
     lost = [name for name in before.unknown if name not in given]
     if found.last_seq < before.last_seq:
@@ -109,13 +109,13 @@ def _with_status(change: Change, found: Job, moment: Moment, rival: str | None, 
             raise Refused(why=f"Job {rival} runs under its exclusive key {job.exclusive!r}.")
         step = acts.set_status(job, moment, to=found.status, attempt=None, new_claim=new_claim)
     except MamError as error:
-        said = audit_record(
+        line = audit_record(
             "refused", moment, job, **{"from": job.status, "to": found.status}, by=FOREIGN, why=str(error)
         )
-        return Adoption(change=change.then(job, said), complaint=str(error))
-    lines = [_as_foreign(said) if said["event"] == "status_changed" else said for said in step.lines]
+        return Adoption(change=change.then(job, line), complaint=str(error))
+    lines = [_as_foreign(line) if line["event"] == "status_changed" else line for line in step.lines]
     return Adoption(change=change.then(step.job, *lines))
 
 
-def _as_foreign(said: AuditRecord) -> AuditRecord:
-    return {**said, "by": FOREIGN, "unfenced": True}
+def _as_foreign(line: AuditRecord) -> AuditRecord:
+    return {**line, "by": FOREIGN, "unfenced": True}

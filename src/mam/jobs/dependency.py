@@ -1,7 +1,7 @@
-"""Jobs that come after other jobs: when one may begin, and what becomes of it when one before it fails.
+"""Dependencies: when a job with dependencies can start, and what happens to it when one of them fails.
 
-A job names those before it once, by id. A retry of one of them takes its place, so what counts is always the newest job
-of a chain of retries; stores look that one up, and the rules here see only how it stands.
+A job names its dependencies once, by id. A retry replaces the job that it retries, so the newest job of a chain of
+retries counts; the store looks it up.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     Dependencies = Mapping[str, Job | None]
-    """For each id that a job comes after: the newest job of that chain, None when it is gone."""
+    """By the id of each dependency: the newest job of its chain of retries, None when it is gone."""
 
 AFTER_LIMIT = 1000
 
 
 def check_after(job_id: str, after: Sequence[str]) -> list[str]:
-    """Each once, in the order given; a job cannot come after itself."""
+    """The ids without repetitions, in the given order. A job cannot depend on itself."""
     ids = list(dict.fromkeys(after))
     if job_id in ids:
         raise BadInput(why=f"job {job_id} cannot come after itself")
@@ -33,7 +33,7 @@ def check_after(job_id: str, after: Sequence[str]) -> list[str]:
 
 
 def check_no_cycle(draft: Job, needed: Callable[[str], Job | None]) -> None:
-    """Only records that somebody else wrote can name a job before it exists, and so close a circle."""
+    """Only a record that another program wrote can name a job before it exists, and so close a cycle."""
     seen: set[str] = set()
     ahead = list(draft.after)
     while ahead:
@@ -47,12 +47,12 @@ def check_no_cycle(draft: Job, needed: Callable[[str], Job | None]) -> None:
 
 
 def open_dependencies(job: Job, needed: Dependencies) -> list[str]:
-    """Those that the job still waits for."""
+    """The dependencies that the job still waits for."""
     return [job_id for job_id in job.after if not _is_done(job, needed.get(job_id))]
 
 
 def failed_dependency(job: Job, needed: Dependencies) -> tuple[str, str] | None:
-    """The first whose failure ends this job too, and what became of it; None when none does."""
+    """The first dependency whose failure cancels this job, and how it ended; None when there is none."""
     if job.on_dependency_failure != "cancel":
         return None
     failed = next((job_id for job_id in job.after if _has_failed(needed.get(job_id))), None)
@@ -63,17 +63,17 @@ def failed_dependency(job: Job, needed: Dependencies) -> tuple[str, str] | None:
 
 
 def hold_for_dependencies(change: Change, needed: Dependencies, moment: Moment) -> Change:
-    """A job just registered, held back by those that it comes after."""
+    """A new job waits if it has open dependencies."""
     job = change.job
     if not open_dependencies(job, needed):
         return change
     waiting = job.replace(status=WAITING, waiting_for=DEPENDENCY)
-    change = Change(job=waiting, lines=tuple({**said, "status": WAITING} for said in change.lines))
+    change = Change(job=waiting, lines=tuple({**line, "status": WAITING} for line in change.lines))
     return _cancel_if_failed(change, needed, moment) or change
 
 
 def settle_dependency(job: Job, needed: Dependencies, moment: Moment) -> Change:
-    """What the end of a job does to one that waits for it; unchanged when it still has to wait."""
+    """Applies the end of a dependency to a waiting job; unchanged while it still has to wait."""
     if job.status is not WAITING or job.waiting_for != DEPENDENCY:
         return unchanged(job)
     given_up = _cancel_if_failed(unchanged(job), needed, moment)
@@ -82,8 +82,8 @@ def settle_dependency(job: Job, needed: Dependencies, moment: Moment) -> Change:
     if open_dependencies(job, needed):
         return unchanged(job)
     if job.due_at is not None and parse_time(job.due_at) > moment.wall_ms:
-        said = audit_record("settled", moment, job, waiting_for="time")
-        return Change(job=touched(job, moment, {"waiting_for": "time"}), lines=(said,))
+        line = audit_record("settled", moment, job, waiting_for="time")
+        return Change(job=touched(job, moment, {"waiting_for": "time"}), lines=(line,))
     return moved(job, PENDING, moment, DEPENDENCY, {"waiting_for": None, "due_at": None})
 
 

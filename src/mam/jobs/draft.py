@@ -1,4 +1,4 @@
-"""A job before any store has seen it: everything a user may choose, checked."""
+"""A draft: a job with the choices of a user, checked, before a store has numbered and dated it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def draft_job(
     repository: Json | None = None,
     inbox: Json | None = None,
 ) -> Job:
-    """Refuses what no store should hold; the store adds number and times."""
+    """BadInput for a choice that no store accepts. The store adds the number and the times."""
     label = agent if label is None else label
     return Job(
         job_id=input_rules.check_job_id(job_id),
@@ -83,7 +83,7 @@ def draft_job(
 
 
 def draft_retry(job: Job, job_id: str) -> Job:
-    """The same work once more, as a new job that names the old one."""
+    """A new job with the same work, which names the old one in `retry_of`."""
     return draft_job(
         job_id=job_id,
         prompt=job.prompt,

@@ -1,4 +1,4 @@
-"""How the holder of a claim ends its job: the act that workers do most, so a store may write it in one statement."""
+"""How the holder of a claim ends its job. Workers do this most, so an SQL store does it in one statement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class End(Frozen):
-    """What the holder writes; `attempt` and `claim_id` are its fence."""
+    """The end that a holder writes; `attempt` and `claim_id` are its fence."""
 
     status: Status
     """completed or error."""
@@ -26,10 +26,10 @@ class End(Frozen):
     reason: str | None = None
     checked: bool | None = None
     artifacts_unchecked: bool = False
-    """Whether the artifacts that the job expects have still to be looked at (acts.ArtifactCheckNeeded)."""
+    """Whether the expected artifacts must still be checked (acts.ArtifactCheckNeeded)."""
     supervised: bool = False
-    """Whether the worker that supervises the job ends it, with the `run` and the `checks` that it recorded. An agent's
-    own report does not end a supervised job; mam stores it."""
+    """Whether the worker that supervises the job ends it, with its `run` and `checks`. An agent's own report does not
+    end a supervised job; mam stores it."""
     only_if_unreported: bool = False
     """Whether the worker ends it only if the agent has reported nothing (worker_acts.OutcomeReported)."""
     run: Json | None = None
@@ -37,7 +37,7 @@ class End(Frozen):
 
 
 def supervised_end(attempt: int, claim_id: str | None, ending: Ending, *, only_if_unreported: bool) -> End:
-    """What a worker writes after its checks, for an ending that is not retried."""
+    """The end that a worker writes after its checks, when the job is not retried."""
     return End(
         status=COMPLETED if ending.reason is None else ERROR, attempt=attempt, claim_id=claim_id, result=ending.result,
         reason=ending.reason, checked=ending.checked, supervised=True,
@@ -46,7 +46,7 @@ def supervised_end(attempt: int, claim_id: str | None, ending: Ending, *, only_i
 
 
 def end(job: Job, moment: Moment, ended: End) -> Change:
-    """The rule that every store follows, in one statement or not."""
+    """The rule for every store, whether it uses one statement or not."""
     if ended.supervised:
         ending = worker_acts.Ending(run=ended.run or {}, checks=ended.checks, result=ended.result, reason=ended.reason)
         return worker_acts.finish(

@@ -1,4 +1,4 @@
-"""Why a job is not running, in a sentence or two, from the same predicates as the claim."""
+"""Explains why a job is not running, with the predicates that the claim uses."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _WAITS = {
 
 
 class ExplainContext(Frozen):
-    """What of the other jobs and of the store bears on this one."""
+    """The facts about other jobs and the store that concern this job."""
 
     ahead: int = 0
-    """Pending jobs of its label that are claimed first."""
+    """How many pending jobs of its label are claimed first."""
     holder: str | None = None
-    """Who runs under its exclusive key."""
+    """The job that runs under its exclusive key."""
     pause: Pause | None = None
     needed: Dependencies = {}  # noqa: RUF012 - nothing writes into it
     last_event: Json | None = None
-    """What was told about it last."""
+    """The last event of the job."""
 
 
 def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
-    """Sentences for a person: what holds the job, and what will move it."""
+    """Sentences for a person: what blocks the job, and what will unblock it."""
     if job.status is PENDING:
         return _pending(job, moment, around)
     if job.status is WAITING and job.waiting_for == DEPENDENCY:
@@ -53,34 +53,34 @@ def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
 
 def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     hindrances = _blockers(job, moment, around)
-    said = hindrances or [f"It may be claimed now by anyone who picks {job.agent_session!r}."]
+    sentences = hindrances or [f"It may be claimed now by anyone who picks {job.agent_session!r}."]
     if around.ahead:
         jobs = "job" if around.ahead == 1 else "jobs"
-        said.append(f"{around.ahead} pending {jobs} of that label will be claimed first.")
+        sentences.append(f"{around.ahead} pending {jobs} of that label will be claimed first.")
     elif hindrances:
-        said.append(f"Then it is the next one of its label, {job.agent_session!r}.")
+        sentences.append(f"Then it is the next one of its label, {job.agent_session!r}.")
     else:
-        said.append("It is the next one of that label, so nobody has picked since it became pending.")
+        sentences.append("It is the next one of that label, and no worker has claimed it since it became pending.")
     if job.losses:
-        said.append(f"It was lost {job.losses} of {job.max_losses} times: a holder's lease ran out.")
+        sentences.append(f"It was lost {job.losses} of {job.max_losses} times: a holder's lease ran out.")
     if job.reason and job.attempt:
-        said.append(f"Its last attempt: {job.reason.removesuffix('.')}.")
-    return said
+        sentences.append(f"Its last attempt: {job.reason.removesuffix('.')}.")
+    return sentences
 
 
 def _blockers(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
-    said = []
+    sentences = []
     pause = around.pause
     if pause is not None:
         left = pause.left_ms(moment)
-        until = "until somebody resumes" if left is None else f"until {pause.until}, {_relative_time(left)}"
+        until = "until `mam resume`" if left is None else f"until {pause.until}, {_relative_time(left)}"
         why = f" ({pause.reason})" if pause.reason else ""
-        said.append(f"It is paused with {pause.scope}, {until}{why}.")
+        sentences.append(f"It is paused with {pause.scope}, {until}{why}.")
         if pause.probe is not None:
-            said.append(f"It goes on earlier when job {pause.probe}, which is tried first, gets an answer.")
+            sentences.append(f"It goes on earlier when job {pause.probe}, which is tried first, gets an answer.")
     if around.holder is not None:
-        said.append(f"Job {around.holder} runs under the same exclusive key {job.exclusive!r}; only one may.")
-    return said
+        sentences.append(f"Job {around.holder} runs under the same exclusive key {job.exclusive!r}; only one may.")
+    return sentences
 
 
 def _waiting_for_jobs(job: Job, needed: Dependencies) -> list[str]:
@@ -108,30 +108,30 @@ def _waiting(job: Job, moment: Moment) -> list[str]:
     left = left_ms(job, moment)
     was_refused = job.waiting_for in ("place", "session")
     when = "" if left is None else f"{'; it is tried again' * was_refused} at {job.due_at}, {_relative_time(left)}"
-    said = [f"It waits for {what}{when}."]
+    sentences = [f"It waits for {what}{when}."]
     if was_refused and job.reason:
-        said.append(job.reason)
+        sentences.append(job.reason)
     if job.waiting_for == "retry":
-        said.append(f"Retry {job.retries} of {job.max_retries}, after: {job.reason}.")
+        sentences.append(f"Retry {job.retries} of {job.max_retries}, after: {job.reason}.")
     if is_due(job, moment):
-        said.append("That time has come: the next `pick` or `wait` of anyone makes it pending.")
-    return said
+        sentences.append("That time has come: the next `pick` or `wait` of anyone makes it pending.")
+    return sentences
 
 
 def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
-    said = [f"It is running: attempt {job.attempt}, held by {job.owner or 'somebody unnamed'}."]
-    said.append(_doing(job, moment, last_event))
+    sentences = [f"It is running: attempt {job.attempt}, held by {job.owner or 'an unnamed owner'}."]
+    sentences.append(_doing(job, moment, last_event))
     left = left_ms(job, moment)
     if left is not None and job.lease is not None:
         expiry = f"{job.lease.expires_at}, {_relative_time(left)}"
-        said.append(
+        sentences.append(
             f"Its lease ran out at {expiry}. The next `pick` or `wait` of anyone takes it back."
             if left <= 0
-            else f"Its lease runs out at {expiry}. Nobody else can claim it until then."
+            else f"Its lease runs out at {expiry}. No other worker can claim it until then."
         )
     if is_quiet(job, moment):
-        said.append(f"It is stalled: no sign of life since {job.heard_at or job.updated_at}.")
-    return said
+        sentences.append(f"It is quiet: no sign of life since {job.heard_at or job.updated_at}.")
+    return sentences
 
 
 def _doing(job: Job, moment: Moment, last_event: Json | None) -> str:
@@ -142,10 +142,10 @@ def _doing(job: Job, moment: Moment, last_event: Json | None) -> str:
 
 def _ended(job: Job) -> list[str]:
     if job.status is COMPLETED:
-        why = "nobody looked at its artifacts" if job.expected_artifacts else "there was nothing to look at"
+        why = "its artifacts were not verified" if job.expected_artifacts else "it expected no artifacts"
         checked = "" if job.checked else f" (unchecked: {why})"
         return [f"It completed at {job.ended_at or job.updated_at}{checked}."]
-    # Some reasons are whole sentences, with their full stop.
+    # Some reasons end with a full stop.
     why = f": {job.reason.removesuffix('.')}" if job.reason and job.reason != job.status else ""
     return [
         f"It {in_words(job.status)} at {job.ended_at or job.updated_at}{why}.",

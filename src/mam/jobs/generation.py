@@ -1,8 +1,8 @@
-"""Which life of a session counts in a store. Pure: a store says what it knows, and is told what to know instead.
+"""Which generation of a session is current in a store. Pure.
 
-A session claims as `agent_id` and `generation_id`. The first word of a generation replaces the one before it, for good:
-its running jobs return to pending, and it can claim no more. What it still writes under its old claims is refused by
-their attempts, as every late write is.
+A session claims as `agent_id` and `generation_id`. The first announcement of a generation replaces the previous one for
+good: the running jobs of the old one return to pending, and it can claim no more. Its late writes are refused by their
+attempts, as every late write is.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from mam.util.clock import Moment
 from mam.util.frozen import Frozen
 
 MAX_SUPERSEDED = 10_000
-"""How many replaced generations of one session are remembered; more lives than any of them has."""
+"""How many replaced generations of one session a store remembers."""
 
 
 class Generations(Frozen):
-    """What a store knows of one session."""
+    """What a store knows about one session."""
 
     current: str
     superseded: tuple[str, ...] = ()
 
 
 def supersede(known: Generations | None, agent_id: str, generation_id: str) -> Generations:
-    """What is to be known after this generation has spoken; the very same when it is the one that counts already."""
+    """The generations after this one is announced; the same object when it is already the current one."""
     if known is None:
         return Generations(current=generation_id)
     if known.current == generation_id:
@@ -37,8 +37,8 @@ def supersede(known: Generations | None, agent_id: str, generation_id: str) -> G
 
 
 def release_displaced(job: Job, agent_id: str, generation_id: str, moment: Moment) -> Change:
-    """A job that an older generation of the session holds may be claimed again. That is not its fault: no loss, no
-    retry. Any other job stays as it is."""
+    """Returns a job that an older generation of the session holds to pending, without a loss or a retry. Any other job
+    stays unchanged."""
     holder = job.claimant
     if job.status is not RUNNING or holder is None or holder["agent_id"] != agent_id:
         return unchanged(job)

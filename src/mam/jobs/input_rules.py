@@ -1,4 +1,4 @@
-"""What a person may call a job, a label, a key. Everything here is checked before any path or query is built."""
+"""The rules for ids, names and other input, checked before a path or a query is built from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SESSION_ID_LIMIT = 128
 ID_PREFIX_SHOWN = 8
 
 TEXT_LIMIT = 8 * 1024 * 1024
-"""Bytes of a prompt or a result. Larger ones belong in a file that the prompt names."""
+"""Bytes of a prompt or a result. A larger one belongs in a file that the prompt names."""
 
 NAME_LIMIT = 256
 """Bytes of a label, an agent, an owner or a key."""
@@ -26,12 +26,12 @@ LAST_MS = 253_402_300_799_999
 
 
 def is_job_id(text: str) -> bool:
-    """`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`, without compiling that at every start."""
+    """Matches `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`; compiling the pattern would slow down every start."""
     return len(text) <= ID_LIMIT and (text.isascii() if text.isalnum() else _has_id_characters(text))
 
 
 def is_session_id(text: object) -> bool:
-    """An agent's id, or a generation: the same letters, twice as many of them."""
+    """The id of an agent or a generation: as a job id, but up to 128 characters."""
     return isinstance(text, str) and _has_id_characters(text) and len(text) <= SESSION_ID_LIMIT
 
 
@@ -68,7 +68,7 @@ def check_job_id(text: str) -> str:
 
 
 def check_name(what: str, text: str) -> str:
-    """A short word that somebody chose: one line, no control characters."""
+    """A short name: one line without control characters."""
     check_text(what, text, NAME_LIMIT)
     if not text.strip():
         raise BadInput(why=f"the {what} is empty")
@@ -97,7 +97,7 @@ def check_text(what: str, text: str, limit: int) -> str:
 
 
 def check_artifact(path: str) -> str:
-    """Relative to the job's directory, inside it, and not climbing out of it."""
+    """A relative path that stays inside the job's directory."""
     check_text("artifact", path, PATH_LIMIT)
     names = [name for name in path.split("/") if name not in ("", ".")]
     if not names or path.startswith(("/", "~")) or ".." in names or path.endswith("/"):
@@ -106,7 +106,7 @@ def check_artifact(path: str) -> str:
 
 
 def check_count(what: str, number: int, least: int = 0, most: int = 2**31 - 1) -> int:
-    if type(number) is not int:  # True and 1.5 would pass for numbers here, and for a bad record later
+    if type(number) is not int:  # True and 1.5 would compare like numbers, but make a bad record
         raise BadInput(why=f"the {what} must be a whole number, not {number!r}")
     if not least <= number <= most:
         raise BadInput(why=f"the {what} must be between {least} and {most}, not {number}")
@@ -114,14 +114,14 @@ def check_count(what: str, number: int, least: int = 0, most: int = 2**31 - 1) -
 
 
 def check_choice(what: str, word: str, choices: Mapping[str, tuple[str, ...]]) -> str:
-    """One of the few words that this field of a record may hold."""
+    """One of the words that this field of a record can hold."""
     if word not in choices[what]:
         raise BadInput(why=f"{what} must be one of {', '.join(choices[what])}, not {word[:80]!r}")
     return word
 
 
 def check_seconds(what: str, seconds: float) -> float:
-    """How long something shall last. What is not a number is not between any two."""
+    """A duration in seconds; the comparison also refuses NaN."""
     if type(seconds) not in (int, float):
         raise BadInput(why=f"the {what} must be a number of seconds, not {seconds!r}")
     if not 0 <= seconds <= 2**31 - 1:
@@ -130,7 +130,7 @@ def check_seconds(what: str, seconds: float) -> float:
 
 
 def check_moment(what: str, wall_ms: int) -> int:
-    """A time that the form YYYY-MM-DD can hold."""
+    """A time that fits the form YYYY-MM-DD."""
     if type(wall_ms) is not int:
         raise BadInput(why=f"the {what} must be a whole number of milliseconds, not {wall_ms!r}")
     if not 0 <= wall_ms <= LAST_MS:

@@ -1,4 +1,4 @@
-"""Until when a claim is believed."""
+"""Leases: a claim is valid until its lease expires."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from mam.util.clock import Moment, iso_milli, parse_time
 from mam.util.frozen import Frozen, allocate, set_fields
 
 UNLIMITED_SECONDS = 24 * 3600
-"""The lease of a pick whose job has no time limit: nobody renews a one-shot command's claim."""
+"""The lease of a `pick` when the job has no timeout: no process renews the claim of a one-shot command."""
 
 
 class Lease(Frozen):
-    """Expiry on two clocks: the one since boot decides while the boot is the same, else the wall clock does."""
+    """Expiry on two clocks: the boot clock decides during the same boot, otherwise the wall clock does."""
 
     expires_at: str
     seconds: float = 0
-    """How long it was taken for; a renewal takes as much again."""
+    """Its length; a renewal takes the same length."""
     boot_id: str = ""
     boot_ms: int = 0
 

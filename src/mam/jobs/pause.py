@@ -1,4 +1,4 @@
-"""A pause: nobody claims jobs of an agent, of a label, or any at all, until it is lifted or its time is over."""
+"""A pause stops claims for an agent, for a label, or for all jobs, until it is lifted or ends."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 
 class Pause(Frozen):
-    """Of all jobs that have this agent and this label; None stands for any. One of each kind is kept."""
+    """Applies to the jobs with this agent and this label; None matches any. A store keeps one pause for each pair."""
 
     agent: str | None = None
     label: str | None = None
     until: str | None = None
-    """None: until somebody resumes."""
+    """None: until `mam resume`."""
     reason: str | None = None
     made_at: str = ""
     probe: str | None = None
-    """Of a usage limit: the one job that it lets through, to see whether the limit is over."""
+    """For a usage limit: the one job that can be claimed, to find out whether the limit is over."""
 
     def covers(self, agent: str, label: str) -> bool:
         return self.agent in (None, agent) and self.label in (None, label)
 
     def left_ms(self, moment: Moment) -> int | None:
-        """How long it still holds; None when only a person ends it."""
+        """Milliseconds until it ends; None when only `mam resume` ends it."""
         return None if self.until is None else parse_time(self.until) - moment.wall_ms
 
     def is_active(self, moment: Moment) -> bool:
@@ -38,14 +38,14 @@ class Pause(Frozen):
 
     @property
     def scope(self) -> str:
-        """For sentences: `agent codex`, `label tmux:a`, `everything`."""
+        """For messages: `agent codex`, `label tmux:a`, `everything`."""
         named = [f"agent {self.agent}"] if self.agent is not None else []
         named += [f"label {self.label}"] if self.label is not None else []
         return " and ".join(named) or "everything"
 
 
 def parse_pause(fields: Json) -> Pause:
-    """A pause as a store keeps it."""
+    """A pause from its stored fields."""
     return Pause(**{name: fields[name] for name in Pause.field_names if name in fields})
 
 
@@ -64,8 +64,8 @@ def draft_pause(agent: str | None, label: str | None, until_ms: int | None, reas
 def paused_agents(
     pauses: Iterable[Pause], label: str, moment: Moment, wanted: str | None = None
 ) -> frozenset[str] | None:
-    """The agents whose jobs a claim for this label passes over; None when it may take nothing at all. A claim for one
-    job that is `wanted` is not held back by a pause that lets this job through."""
+    """The agents whose jobs a claim for this label must skip; None when it can take no job at all. A pause whose probe
+    is the `wanted` job does not block the claim of that job."""
     held = [
         one.agent for one in pauses
         if one.label in (None, label) and one.is_active(moment) and (wanted is None or one.probe != wanted)
@@ -74,14 +74,14 @@ def paused_agents(
 
 
 def probe_jobs(pauses: Iterable[Pause], label: str, moment: Moment) -> list[str]:
-    """Jobs that a pause lets through, before any other is taken."""
+    """The probe jobs of active pauses; they are claimed before any other job."""
     return [
         one.probe for one in pauses if one.probe is not None and one.label in (None, label) and one.is_active(moment)
     ]
 
 
 def blocking_pause(pauses: Iterable[Pause], job: Job, moment: Moment) -> Pause | None:
-    """The pause that keeps this job from being claimed, if any; one without an end before one that ends."""
+    """The pause that blocks this job, if any; one without an end is preferred to one that ends."""
     found = [
         one for one in pauses
         if one.covers(job.agent, job.agent_session) and one.is_active(moment) and one.probe != job.job_id

@@ -1,7 +1,7 @@
-"""The record of a job: schema_version 1, every field of the seed by its name, and what mam adds.
+"""The record of a job: schema_version 1, with the fields of the seed and the fields that mam adds.
 
-What mam adds is optional on read, and fields it does not know are kept, so old records load and newer writers do not
-lose theirs. Secrets (`auth_token`, the broker's password) never enter a `Job`: `split_secrets` takes them out first.
+Fields that mam adds are optional on read, and unknown fields are preserved: old records load, and newer writers do not
+lose their fields. Secrets (`auth_token`, the broker's password) never enter a `Job`; `split_secrets` removes them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 DEPENDENCY = "dependency"
-"""In `waiting_for`: other jobs have to end first."""
+"""The value of `waiting_for` for a job with open dependencies."""
 CLAIMANT = ("agent_id", "generation_id")
 NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "password": None}
 
 
 class Job(Frozen):
-    """One delegated task. Field names are the names in the file."""
+    """One delegated task. The field names are those in the record file."""
 
     schema_version: int = SCHEMA_VERSION
     job_id: str
@@ -46,23 +46,23 @@ class Job(Frozen):
     auth_token: None = None
 
     number: int = 0
-    """The store's own count, which alone decides what is older."""
+    """The number that the store assigns; it alone decides which job is older."""
     priority: int = 0
     attempt: int = 0
-    """Counts claims, and is the fence: a write of an earlier attempt is refused."""
+    """Counts claims, and fences writes: a write of an earlier attempt is refused."""
     claim_id: str | None = None
-    """The random name of the latest claim. A write that gives it is fenced by it too, since a server that went back in
-    time may hand out an attempt twice."""
+    """The random id of the latest claim. It also fences a write that gives it, because a server that was restored to an
+    earlier state can assign an attempt twice."""
     owner: str | None = None
     lease: Lease | None = None
     claimant: Json | None = None
-    """The session that holds the claim, if one was named: `agent_id` and `generation_id`."""
+    """The session that holds the claim, if the claim named one: `agent_id` and `generation_id`."""
     claimed_at: str | None = None
     heard_at: str | None = None
-    """When its holder last gave a sign; `stalled` is derived from it."""
+    """When its holder last gave a sign of life; mam computes from it whether the job is quiet."""
     ended_at: str | None = None
     ended_attempt: int | None = None
-    """The attempt whose own write ended the job; only a repeat of that write is a no-op."""
+    """The attempt that ended the job; only a repeat of its write is a no-op."""
     losses: int = 0
     max_losses: int = 3
     retries: int = 0
@@ -72,44 +72,44 @@ class Job(Frozen):
     reason: str | None = None
     result: str | None = None
     checked: bool | None = None
-    """Whether completion looked at something; None until then."""
+    """Whether mam verified anything before completion; None until then."""
     key: str | None = None
     retry_of: str | None = None
     workdir: str | None = None
     origin_host: str | None = None
 
     after: list[str] = []  # noqa: RUF012 - frozen by convention: nothing in mam writes into a record's lists
-    """Jobs that must have ended first; a retry of one takes its place."""
+    """The ids of its dependencies; a retry replaces the job that it retries."""
     on_dependency_failure: str = "hold"
     exclusive: str | None = None
     """At most one job with this key runs at a time."""
     parent_id: str | None = None
-    """The job whose agent registered this one."""
+    """The job that registered this one."""
     depth: int = 0
     workspace: str = "workdir"
     """Where it runs: in its `workdir`, in a `fresh` directory, or in a git `worktree` of its own."""
     permissions: str = "edit"
     on_idle: str = "show"
     validation: Json | None = None
-    """A script that looks at the outcome, with the hash of what it was when it was trusted."""
+    """A script that validates the outcome, with the hash of its trusted content."""
     supervised: bool = False
-    """Whether a worker holds the claim, who looks before it believes that the work is done."""
+    """Whether a worker holds the claim and verifies the outcome."""
     said: Json | None = None
-    """What the agent said about its end while a worker held the claim; a claim, not a fact."""
+    """The outcome that the agent reported while a worker held the claim; not verified."""
     checks: Json | None = None
-    """What the worker then looked at, and what it found."""
+    """What the worker verified, and the results."""
     run: Json | None = None
-    """The process of the latest attempt: how it ended and what it took."""
+    """The process of the latest attempt: how it ended, and its usage."""
     repository: Json | None = None
-    """Whose work it is: `name` (owner/repo, which the worker's settings map to an address), `branch` to begin from, and
-    whether the outcome is to be a `push` or a `pull_request`."""
+    """The repository to work on: `name` (owner/repo, which the worker's settings map to an address), the `branch` to
+    start from, and whether to `push` the outcome or open a `pull_request`."""
     inbox: Json | None = None
-    """The dropped file it was made from: `root`, `file` (relative to the inbox), `owner`, `repo`, `branch`."""
+    """The prompt file that it comes from: `root`, `file` (relative to the inbox), `owner`, `repo`, `branch`."""
     unknown: Json
-    """Fields of the file that this version does not know."""
+    """Fields of the record that this version does not know."""
 
     def to_json(self) -> Json:
-        """The record as it is written: the seed's fields first, in the seed's order."""
+        """The stored record: the seed's fields first, in the seed's order."""
         fields = self.as_dict()
         fields.update(fields.pop("unknown"))
         fields["lease"] = self.lease.as_dict() if self.lease else None
@@ -142,20 +142,20 @@ CHOICES = {
     "permissions": ("ask", "edit", "full"),
     "on_idle": ("show", "stop"),
 }
-"""Fields that hold one of a few words."""
+"""Fields with a fixed set of values."""
 _SECONDS = ("timeout_sec", "idle_timeout_sec")
 _INDEXED = ("agent", "agent_session", "key", "retry_of", "created_at", "exclusive")
-"""What stores choose and order by, so it must be something that every store can hold."""
+"""Stores query and order by these, so every store must be able to hold them."""
 
 MAX_COUNT = 2**53
-"""No count comes near it, and every database and every JSON reader can hold it exactly."""
+"""The largest integer that every JSON reader holds exactly."""
 
 MAX_SECONDS = 2**31 - 1
 _TIMES = ("created_at", "updated_at", "claimed_at", "heard_at", "ended_at", "due_at")
 
 
 def parse_job(fields: object, file: str) -> Job:
-    """A job from what a file holds, without its secrets; BadRecord says which field is wrong."""
+    """A job from the fields of a record without secrets; BadRecord names the wrong field."""
     if not isinstance(fields, dict):
         raise BadRecord(file=file, problem="not a JSON object")
     version = fields.get("schema_version", SCHEMA_VERSION)
@@ -198,7 +198,7 @@ def _with_defaults(fields: Json, file: str) -> Json:
         "topic_prefix": f"python/mqtt/jobs/{fields['job_id']}",
         "expected_artifacts": [],
     }
-    # An old record may carry null where it had nothing to say.
+    # An old record may hold null in place of a default.
     return {**fields, **{name: value for name, value in defaults.items() if fields.get(name) is None}}
 
 
@@ -208,7 +208,7 @@ def _has_type(value: object, kinds: tuple[type, ...]) -> bool:
 
 def _check_values(fields: Json, file: str) -> None:
     if fields.get("schema_version", SCHEMA_VERSION) < 1:
-        raise BadRecord(file=file, problem=f"schema_version {fields['schema_version']} never was")
+        raise BadRecord(file=file, problem=f"schema_version {fields['schema_version']} has never existed")
     if not is_job_id(fields["job_id"]):
         raise BadRecord(file=file, problem="job_id is not an id that mam accepts")
     if fields["status"] not in Status.__members__.values():
@@ -265,7 +265,7 @@ def _lease(fields: Json | None, file: str) -> Lease | None:
         return None
     try:
         lease = Lease(**{name: fields[name] for name in Lease.field_names if name in fields})
-        # A lease that cannot be reckoned with is a bad record now, not a traceback at everybody's next claim.
+        # Refuse a bad lease here: otherwise every later claim would raise an exception.
         if all(_has_type(getattr(lease, name), kinds) for name, kinds in _LEASE_KINDS.items()) and _is_valid_lease(
             lease
         ):

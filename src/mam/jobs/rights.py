@@ -1,7 +1,7 @@
-"""What a job may pass on to the jobs that it registers: no more than it has itself.
+"""The rights of a child: at most those of the job that registers it.
 
-A request at a worker's door comes from an agent, so every choice in it is decided here: allowed, bounded by what the
-parent has, made by the worker, or rejected. A choice that stands in no table below is rejected.
+A request at a worker's door comes from an agent, so each choice in it is decided here: allowed, limited to the parent's
+value, set by the worker, or rejected. A choice that is in no table below is rejected.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ SHELL, HUMAN = "shell", "human"
 ALLOWED: dict[str, type] = {
     "artifacts": list, "due_ms": int, "on_dependency_failure": str, "exclusive": str,
 }  # fmt: skip
-"""These give a child nothing: what it must leave, and when it may begin."""
+"""These give a child no rights: which artifacts it must leave, and when it can start."""
 
 NAMED: dict[str, type] = {"label": str, "workdir": str, "workspace": str, "key": str, "after": list}
-"""Each has a rule of its own in `child_choices`; the door looks `after` up among the family."""
+"""Each has its own rule in `child_choices`; the door resolves `after` among the parent and its descendants."""
 
 WIDTHS: dict[str, Callable[[Any], float]] = {
     "permissions": CHOICES["permissions"].index,
@@ -38,10 +38,10 @@ WIDTHS: dict[str, Callable[[Any], float]] = {
     "max_retries": float,
     "priority": float,
 }
-"""These are at most the parent's. A child that does not choose, or chooses the default, gets the smaller of the two."""
+"""These are at most the parent's. Without a choice, or with the default, a child gets the smaller of the two."""
 
 SET_BY_WORKER = ("parent_id", "depth", "origin_host")
-"""The worker knows these itself; what a request holds there is passed over."""
+"""The worker sets these; their values in a request are ignored."""
 
 REJECTED = {
     "validation": "`validation` in [children] of the user's config.toml names the script that checks children",
@@ -76,7 +76,7 @@ def parent_fields(parent: Job, max_depth: int) -> Json:
 
 
 class Grants(Frozen):
-    """What the user's settings, `[children]`, give to children."""
+    """What the user's settings in `[children]` allow."""
 
     agents: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ def child_choices(
 ) -> Json:
     """The choices of `draft_job` for a job that `parent`, which runs in `place`, registers.
 
-    `resolve` follows links. BadInput for what no job can have, Refused for what this parent cannot pass on.
+    `resolve` follows links. BadInput for a choice that no job can have, Refused for one that this parent cannot grant.
     """
     chosen = _well_formed(asked)
     draft_job(job_id="draft", prompt="draft", agent=agent, **{**chosen, "after": ()})
@@ -100,7 +100,7 @@ def child_choices(
         if not _is_free(parent, agent, name):
             chosen[name] = _at_most(parent, name, chosen.get(name, Job.field_defaults[name]), width)
     chosen["workdir"] = _check_inside(place, resolve(chosen.get("workdir", place)), parent)
-    if "key" in chosen:  # of this parent alone, so that no child takes a key that the user will choose
+    if "key" in chosen:  # prefixed by the parent's id, so that no child takes a key that the user chooses later
         chosen["key"] = f"{parent.job_id}/{chosen['key']}"
     return {**chosen, "validation": grants.validation}
 
@@ -126,12 +126,12 @@ def _well_formed(asked: object) -> Json:
 
 
 def _can_run_anything(parent: Job) -> bool:
-    """An agent that can run any command can start every other agent without mam, so its children may be of any kind."""
+    """An agent that can run any command can start every other agent without mam, so its children can have any agent."""
     return parent.agent == SHELL or parent.permissions == "full"
 
 
 def _check_workspace(parent: Job, workspace: str | None, grants: Grants) -> None:
-    """git runs outside of the agent's sandbox, and a `.git` that the agent wrote can lead it to any repository."""
+    """git runs outside the agent's sandbox, and a `.git` that the agent wrote can point to any repository."""
     if workspace == "worktree" and not grants.worktrees:
         raise Refused(
             why=f"Job {parent.job_id} cannot register a job with a worktree;"
@@ -157,7 +157,7 @@ def _refusal(parent: Job, what: str, word: str, words: tuple[str, ...]) -> Refus
 
 
 def _is_free(parent: Job, agent: str, name: str) -> bool:
-    """A person takes the time that it takes, and an idle timeout that stops no job is only shown."""
+    """No time limit applies to a person, and an idle timeout with `show` stops no job."""
     return (agent == HUMAN and name in _TIMES) or (name == "idle_timeout_sec" and parent.on_idle == "show")
 
 

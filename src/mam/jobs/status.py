@@ -1,4 +1,4 @@
-"""The six words for where a job is, and the moves between them."""
+"""The six statuses of a job, and the legal transitions between them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from mam.errors import IllegalMove, UnknownStatus
 
 class Status(StrEnum):
     PENDING = "pending"
-    """May be claimed now."""
+    """Can be claimed now."""
 
     WAITING = "waiting"
-    """May be claimed once something holds: a retry's back-off, a usage limit's reset, a start time, another job."""
+    """Can be claimed after a retry's back-off, a usage limit's reset, a start time, or the end of another job."""
 
     RUNNING = "running"
-    """Claimed: somebody holds a lease on it."""
+    """Claimed: a worker holds a lease on it."""
 
     COMPLETED = "completed"
-    """Done, and what was expected was there."""
+    """Finished, and everything that was expected was present."""
 
     ERROR = "error"
-    """Failed for good, with a reason."""
+    """Failed permanently, with a reason."""
 
     CANCELLED = "cancelled"
-    """Called off."""
+    """Cancelled by a user, or because a dependency failed."""
 
-    __hash__ = str.__hash__  # the base class would call Python for it, at every look into a set
+    __hash__ = str.__hash__  # the base class's __hash__ is slow Python code
 
-    ended: bool  # whether there is no way out of it; a sentence below it would make it a status in the reference
+    ended: bool  # whether the status is final; a docstring here would appear as a status in the reference
 
 
 PENDING, WAITING, RUNNING = Status.PENDING, Status.WAITING, Status.RUNNING
@@ -49,7 +49,7 @@ MOVES: dict[Status, frozenset[Status]] = {
 
 
 def check_move(job_id: str, status: Status, to: Status) -> None:
-    """The one rule about transitions; every change of a status asks it."""
+    """The one rule for transitions; every change of a status calls it."""
     if to not in MOVES[status]:
         raise IllegalMove(job=job_id, status=status, to=to)
 
@@ -62,5 +62,5 @@ def parse_status(word: str) -> Status:
 
 
 def in_words(ended: Status) -> str:
-    """How it ended, as the rest of a sentence."""
+    """How a job ended, as the predicate of a sentence."""
     return {ERROR: "ended in error", CANCELLED: "was cancelled"}.get(ended, ended.value)

@@ -1,6 +1,6 @@
-"""What time alone does to a job: leases run out, waits come to an end, failures come back later.
+"""Changes that only time causes: leases expire, waits end, and failed attempts become due for a retry.
 
-No daemon does this. Every claim first settles a bounded number of due jobs, longest due first.
+No daemon is needed: every claim first settles a bounded number of due jobs, longest due first.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SWEEP_LIMIT = 16
-"""Jobs that one claim settles at most, so that no claim pays for a long absence of all others."""
+"""How many due jobs one claim settles at most, so that a claim after a long pause stays fast."""
 
 BACKOFF_BASE_SECONDS = 10.0
 BACKOFF_LIMIT_SECONDS = 3600.0
 
 
 def is_due(job: Job, moment: Moment) -> bool:
-    """Whether time has decided something about this job that the store has not yet been told."""
+    """Whether the job's lease or wait has ended and the store has not applied that yet."""
     left = left_ms(job, moment)
     return left is not None and left <= 0
 
 
 def settle(job: Job, moment: Moment) -> Change:
-    """The due job's next state; a job that is not due stays as it is."""
+    """Moves a due job to its next status; a job that is not due stays unchanged."""
     if not is_due(job, moment):
         return unchanged(job)
     if job.status is WAITING:
@@ -41,9 +41,9 @@ def settle(job: Job, moment: Moment) -> Change:
 
 
 def next_deadline(job: Job) -> Lease | None:
-    """When time decides something about this job: the end of its lease, or of its wait; None when time does not.
+    """When the job's lease or wait ends; None when it has neither.
 
-    A store that orders jobs by this orders exactly those that `settle` moves.
+    A store that orders jobs by this value orders exactly the jobs that `settle` moves.
     """
     if job.status is RUNNING:
         return job.lease
@@ -53,7 +53,7 @@ def next_deadline(job: Job) -> Lease | None:
 
 
 def left_ms(job: Job, moment: Moment) -> int | None:
-    """How long until then."""
+    """Milliseconds until that deadline; negative when it has passed."""
     end = next_deadline(job)
     return None if end is None else end.left_ms(moment)
 
@@ -64,20 +64,20 @@ def seconds_until_due(jobs: Iterable[Job], moment: Moment) -> float | None:
 
 
 def with_lease(job: Job, moment: Moment) -> Job:
-    """An old running record has no lease; it gets one when mam first sees it."""
+    """A running record of an old version has no lease; it gets one when mam first reads it."""
     if job.status is not RUNNING or job.lease is not None:
         return job
     return job.replace(lease=new_lease(default_lease_seconds(job.timeout_sec), moment))
 
 
 def backoff_seconds(retries: int, chance: float) -> float:
-    """Exponential with jitter: half of the step is certain, the other half is chance, so that herds spread."""
+    """Exponential back-off with jitter: half of the step is fixed, the other half random."""
     step = min(BACKOFF_LIMIT_SECONDS, BACKOFF_BASE_SECONDS * 2.0 ** min(retries, 30))
     return step * (0.5 + chance / 2)
 
 
 def is_quiet(job: Job, moment: Moment) -> bool:
-    """Running, and silent for longer than it may be. Derived when shown, never stored."""
+    """Running, and without a sign of life for longer than its idle timeout. Computed for display, never stored."""
     if job.status is not RUNNING or not job.idle_timeout_sec:
         return False
     heard = parse_time(job.heard_at or job.updated_at)

@@ -1,8 +1,8 @@
-"""A usage limit: nobody claims for that agent until it is over, then one job is tried, then the rest.
+"""A usage limit pauses an agent until the limit resets; then one job is tried, then the rest.
 
-The job that met the limit waits for the reset and is the one that is tried: the pause lets it through and holds the
-others back until the model has answered it. If nobody tries it, because it was called off or its worker is gone, the
-pause ends by itself a while after the reset.
+The job that met the limit waits for the reset and becomes the probe: the pause lets only this job through until the
+model has answered it. If the probe never runs, because it was cancelled or no worker claims it, the pause ends some
+time after the reset.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job, Json
 
 UNKNOWN_SECONDS, MAX_UNKNOWN_SECONDS = 300.0, 4 * 3600.0
-"""When nobody said when a limit ends: first that long, then twice as long, and so on."""
+"""The back-off when the reset time is unknown: it doubles with each limit."""
 PROBE_SECONDS = 600.0
-"""How long after the reset the others wait for the one that is tried."""
+"""How long after the reset the other jobs wait for the probe."""
 _MARGIN_MS = 1000
-"""A vendor's clock and ours differ."""
+"""The vendor's clock and the local one may differ."""
 
 
 def end_of_limit(resets_at_ms: int | None, hits: int, moment: Moment) -> int:
-    """When to try again, after so many limits in a row without an answer in between."""
+    """When to try again, after `hits` limits in a row without an answer between them."""
     if resets_at_ms is not None:
         return max(resets_at_ms, moment.wall_ms) + _MARGIN_MS
     return moment.wall_ms + round(min(MAX_UNKNOWN_SECONDS, UNKNOWN_SECONDS * 2.0 ** min(hits, 20)) * 1000)
 
 
 def limit_pause(pauses: Iterable[Pause], job: Job, resets_at_ms: int, reason: str, moment: Moment) -> Pause | None:
-    """The pause that a limit makes; None when the agent's pause of another kind, or a longer one, is there already."""
+    """The pause for a usage limit; None when the agent already has a longer pause or one of another kind."""
     until = resets_at_ms + round(PROBE_SECONDS * 1000)
     for one in pauses:
         if (one.agent, one.label) != (job.agent, None) or not one.is_active(moment):
@@ -47,7 +47,7 @@ def limit_pause(pauses: Iterable[Pause], job: Job, resets_at_ms: int, reason: st
 
 
 def is_probe(pauses: Iterable[Pause], job: Job) -> bool:
-    """Whether the others wait for what becomes of this one."""
+    """Whether this job is the probe that the other jobs of its agent wait for."""
     return any(one.probe == job.job_id and (one.agent, one.label) == (job.agent, None) for one in pauses)
 
 
@@ -55,7 +55,7 @@ def wait_for_reset(
     job: Job, moment: Moment, *,
     attempt: int, until_ms: int, reason: str, run: Json, claim_id: str | None = None,
 ) -> Change:  # fmt: skip
-    """The attempt met a usage limit: that costs the job neither a retry nor a loss."""
+    """The attempt met a usage limit; the job waits for the reset, without a retry or a loss."""
     from mam.jobs.acts import check_fence
 
     check_fence(job, attempt, claim_id)

@@ -1,6 +1,6 @@
-"""What a worker says about the job it holds: that its agent runs, that it has gone quiet, and how it ended.
+"""The acts of a worker on the job that it holds: the agent started, is quiet, or has ended.
 
-The agent's own word is kept in `said` and moves nothing (mam.jobs.acts); these acts are the worker's, who has looked.
+What the agent reports is stored in `said` and does not end the job (mam.jobs.acts); the worker verifies and ends it.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 
 
 class Ending(Frozen):
-    """How an attempt ended, as the worker found it."""
+    """How an attempt ended, as the worker verified it."""
 
     run: Json
-    """What the process took and how it went."""
+    """The usage of the process and how it ended."""
     checks: Json | None = None
     result: str | None = None
     reason: str | None = None
-    """Why it failed; None when it did what was expected."""
+    """Why it failed; None on success."""
     retryable: bool = False
 
     @property
     def checked(self) -> bool | None:
-        """Whether the worker looked at anything before it found that the work is done."""
+        """Whether the worker verified anything before it completed the job."""
         looked = self.checks or {}
         return None if self.reason is not None else bool(looked.get("artifacts") or looked.get("script"))
 
 
 class OutcomeReported(Exception):
-    """The agent has reported something that the worker did not know when it ended the job."""
+    """The agent has reported an outcome that the worker had not read when it ended the job."""
 
     def __init__(self, said: Json) -> None:
         self.said = said
 
 
 def started(job: Job, moment: Moment, *, attempt: int, run: Json, claim_id: str | None = None) -> Change:
-    """The agent runs. From here on there is something to watch, and subscribers get an event."""
+    """The agent has started; subscribers get an event."""
     acts.check_fence(job, attempt, claim_id)
     return published(unchanged(job.replace(run=run, checks=None)), "started", f"attempt {attempt}", moment)
 
 
 def quiet(job: Job, moment: Moment, *, attempt: int, seconds: int, claim_id: str | None = None) -> Change:
-    """The agent was silent for longer than it should be. Unlike other events this is no sign of life."""
+    """The agent exceeded its idle timeout. Unlike other events, this one is no sign of life."""
     acts.check_fence(job, attempt, claim_id)
     return published(unchanged(job), "progress", f"quiet for {seconds} s", moment, {"quiet": True})
 
@@ -75,23 +75,22 @@ def finish(
             ),
         )
     own = job.replace(supervised=False, run=ending.run, checks=ending.checks)
-    told = _reported_event(job)
+    body = _reported_event(job)
     if ending.reason is None:
-        change = acts.complete(own, moment, attempt=attempt, result=ending.result, checked=ending.checked, told=told)
+        change = acts.complete(own, moment, attempt=attempt, result=ending.result, checked=ending.checked, body=body)
     elif not ending.retryable:
-        change = acts.fail(own, moment, attempt=attempt, reason=ending.reason, result=ending.result, told=told)
+        change = acts.fail(own, moment, attempt=attempt, reason=ending.reason, result=ending.result, body=body)
     else:
         own = own.replace(result=ending.result)
         return acts.fail_retryable(own, moment, attempt=attempt, reason=ending.reason, delay_seconds=delay_seconds)
-    return change.replace(before=job)  # an end sets everything that `own` differs in
+    return change.replace(before=job)  # an end sets every field in which `own` differs
 
 
 def postpone(
     job: Job, moment: Moment, *,
     attempt: int, reason: str, seconds: float, claim_id: str | None = None, waiting_for: str = "place",
 ) -> Change:  # fmt: skip
-    """This worker does not have the job's directory, or its session cannot take it; another may, or it may come. That
-    costs no retry."""
+    """The job waits, because this worker lacks its directory or the session cannot take it. This costs no retry."""
     acts.check_fence(job, attempt, claim_id)
     due_at = iso_milli(moment.wall_ms + round(seconds * 1000))
     wait = {"owner": None, "reason": reason, "waiting_for": waiting_for, "due_at": due_at}
@@ -102,7 +101,7 @@ def hand_back(
     job: Job, moment: Moment, *,
     attempt: int, run: Json | None, claim_id: str | None = None, began: Json | None = None, reason: str | None = None,
 ) -> Change:  # fmt: skip
-    """The worker has to go before the work is done, or cannot begin it; that costs the job nothing."""
+    """The worker stops before the work is done, or cannot start it. This costs neither a retry nor a loss."""
     if began is not None:
         return _with_start(
             started(job, moment, attempt=attempt, claim_id=claim_id, run=began),
@@ -118,7 +117,7 @@ def _with_start(began: Change, end: Callable[[Job], Change]) -> Change:
 
 
 def _reported_event(job: Job) -> EventBody | None:
-    """The agent's own words for the terminal event, if it had any."""
+    """The detail and data that the agent reported for the terminal event, if any."""
     said = job.said or {}
     if said.get("status") not in (COMPLETED, ERROR) or not ("detail" in said or "data" in said):
         return None

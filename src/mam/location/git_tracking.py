@@ -1,7 +1,7 @@
-"""Which files git tracks, asked of every repository that holds a place and without running anything of theirs.
+"""Finds the files that git tracks at a path, in every repository above it, without running code of a repository.
 
-A store may lie in several repositories: a nested one, a submodule, a home directory that is one itself. The stamps of
-their indexes tell whether an earlier answer still counts, so that git is asked only after an index has changed.
+A store may be inside several repositories: a nested one, a submodule, a home directory. The stamps of their indexes
+show whether an earlier result is still valid, so git runs only after an index has changed.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _SAFE = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat", "
 
 
 class GitUnavailable(Exception):
-    """Git could not be asked; the text is the reason."""
+    """git could not be run; the text is the reason."""
 
 
 class Repository(Frozen):
-    """A work tree and what git keeps of it."""
+    """A work tree and its git directory."""
 
     level: str
     git_directory: str
     stamp: str
-    """Of the index, empty where there is none. Every change gives another one: git writes a new file and renames it."""
+    """Identifies the state of the index; empty without one. git replaces the file, so each change has a new stamp."""
 
     @property
     def is_changing(self) -> bool:
-        """Whether git is at work. It writes files first, and only then the index that names them."""
+        """Whether git is changing the repository. It writes files before the index that names them."""
         return os.path.lexists(os.path.join(self.git_directory, "index.lock"))
 
 
 def repositories_of(place: str) -> Iterator[Repository]:
-    """From the place itself up to the root. `place` holds no link."""
+    """The repositories from `place` up to the root. `place` contains no symbolic link."""
     level = place
     while True:
         git_directory = git_directory_of(level)
@@ -53,7 +53,7 @@ def repositories_of(place: str) -> Iterator[Repository]:
 
 
 def git_directory_of(level: str) -> str | None:
-    """What `.git` is, or what it names when it is a file: those of linked worktrees and submodules are files."""
+    """The git directory: `.git`, or the path in it when it is a file, as in linked worktrees and submodules."""
     path = os.path.join(level, ".git")
     try:
         found = os.stat(path)
@@ -75,16 +75,16 @@ def _stamp(git_directory: str) -> str:
     try:
         found = os.stat(index)
     except (FileNotFoundError, NotADirectoryError):
-        # A worktree may be here without the repository that it belongs to: only that one knows what it tracks.
+        # A linked worktree may lack its repository, and only the repository knows what it tracks.
         return "" if os.path.isdir(git_directory) else f"{git_directory} is missing"
     except OSError as error:
-        return f"{index}: {error.strerror}"  # git is asked, and reports the same
+        return f"{index}: {error.strerror}"  # git runs and reports the same error
     return f"{index}:{found.st_ino}:{found.st_mtime_ns}:{found.st_size}"
 
 
 def tracked_files(repository: Repository, places: Sequence[str]) -> list[tuple[str, str]]:
-    """The files at or below some places that the index names: the place, and the path below it, which is empty where
-    git tracks the place itself."""
+    """The tracked files at or below the places: each place with the path below it, which is empty when git tracks the
+    place itself."""
     if not repository.stamp:
         return []
     level = repository.level
@@ -99,7 +99,7 @@ def tracked_files(repository: Repository, places: Sequence[str]) -> list[tuple[s
 
 
 def _is_below(level: str, inside: str, entry: str) -> bool:
-    """Git compares without case. Where the file system does not, only the same letters are the same place."""
+    """git is called with case-insensitive paths; on a case-sensitive file system only equal paths are the same."""
     if not inside:
         return True
     begin, rest = entry[: len(inside)], entry[len(inside) :]
@@ -112,7 +112,7 @@ def _is_below(level: str, inside: str, entry: str) -> bool:
 
 
 def _ls_files(repository: Repository, inside: Iterable[str]) -> list[str]:
-    """The one call of git: it reads the index and nothing else, with no setting of the user, system or environment."""
+    """The only call of git: it reads the index, without settings of the user, the system or the environment."""
     import subprocess
 
     from mam.machine.environment import find_program, without_secrets

@@ -1,8 +1,8 @@
-"""Whether a store is the user's own. One that came with a repository is refused until the user approves it.
+"""Checks that a store belongs to the user. One that came with a repository is refused until the user approves it.
 
 A store came with a repository when git tracks files of it, when a link that git tracks leads to it, or when another
-user owns it. What was found is remembered in the user's state, together with the stamps of the git indexes above the
-store: while these stay the same, a check is a few looks at names. A store that mam made is remembered at once.
+user owns it. The result is stored in the user's state directory with the stamps of the git indexes above the store:
+while these stay the same, a check needs only a few system calls. A store that mam created is stored at once.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 OWNED = "owned"
 HOMES = (".mam", ".hermes")
-"""Directories that hold a store: others must not be able to put one there."""
+"""Directories that contain a store: other users must not be able to write there."""
 _MAX_LINKS = 40
 _DATABASE_SUFFIXES = ("-wal", "-journal", "-shm", "-secrets")
-"""Files beside a database: SQLite takes over what its logs hold, and mam the secrets."""
+"""Files beside a database: SQLite reads its logs, and mam the secrets."""
 
 
 class PathFacts(Frozen):
-    """A place for jobs at one look."""
+    """What the file system and git know about the path of a store, at one moment."""
 
     path: str
     real: str
     links: tuple[str, ...]
-    """Each link on the way, by a path that holds no other link."""
+    """Each symbolic link on the path, by a path without other links."""
     about: os.stat_result | None
-    """None when nothing is there yet."""
+    """None when the path does not exist yet."""
     repositories: dict[Repository, list[str]]
-    """Those that hold the place or a link, with what they could contain of it: the place, what belongs to it, links."""
+    """The repositories above the path or a link, each with the paths that it could contain: the store and its links."""
 
     @property
     def identity(self) -> list[str]:
@@ -45,13 +45,13 @@ class PathFacts(Frozen):
 
     @property
     def text(self) -> str:
-        """What is remembered of it."""
+        """The text that is stored, to compare it with the next check."""
         return "\0".join([*self.identity, *self.links, *(found.stamp for found in self.repositories)])
 
 
 def check_path_ownership(path: str, beside: Iterable[str] = ()) -> None:
-    """Refuses a store that others could have filled. `path` is absolute; nothing needs to be there yet. `beside` are
-    further places that mam writes to: no link of a repository may lead to them either."""
+    """Refuses a store that others could have filled. `path` is absolute and need not exist. `beside` are other paths
+    that mam writes to; no link of a repository may lead to them either."""
     seen = inspect_path(path, beside)
     _check_modes(seen)
     before = _read_memory(path)
@@ -64,12 +64,12 @@ def check_path_ownership(path: str, beside: Iterable[str] = ()) -> None:
 
 
 def remember_created(path: str, beside: Iterable[str] = ()) -> None:
-    """mam has made it, right after a check: git need not be asked again."""
+    """Stores the facts about a store that mam has just checked and created, so that git need not run again."""
     _write_memory(inspect_path(path, beside))
 
 
 def is_approved_path(path: str) -> bool:
-    """For a store that has met another user's directory or file: whether the user approved it."""
+    """Whether the user approved a store although another user owns a directory or file of it."""
     return is_approved(inspect_path(os.path.abspath(path)))
 
 
@@ -97,7 +97,7 @@ def inspect_path(path: str, beside: Iterable[str] = ()) -> PathFacts:
 
 
 def _resolve_links(path: str) -> tuple[str, list[str]]:
-    """The path without links, and the links that it leads through."""
+    """The path without symbolic links, and the links on it."""
     real, links, rest = "/", list[str](), path.split("/")[::-1]
     while rest:
         name = rest.pop()
@@ -111,14 +111,14 @@ def _resolve_links(path: str) -> tuple[str, list[str]]:
             continue
         links.append(here)
         if len(links) > _MAX_LINKS:
-            return here, links  # a circle, which opening it reports
+            return here, links  # a cycle; opening the path reports it
         real = "/" if target.startswith("/") else real
         rest += target.split("/")[::-1]
     return real, links
 
 
 def other_writers(mode: int) -> str | None:
-    """Who else may write to a directory. A sticky bit keeps them from removing files, and not from adding some."""
+    """Who else can write to a directory. A sticky bit prevents removing files, but not adding them."""
     if mode & stat.S_IWOTH:
         return "everybody"
     return "its group" if mode & stat.S_IWGRP else None
@@ -145,7 +145,7 @@ def _stat(path: str) -> os.stat_result | None:
 
 
 def ownership_problem(seen: PathFacts, *, known: bool = False) -> str | None:
-    """Why it is not the user's own. `known` is a store that was the user's own when mam looked last."""
+    """Why the store is not the user's own, or None. `known`: it was the user's own at the last check."""
     me = os.geteuid()
     if seen.about is not None and seen.about.st_uid != me:
         return f"belongs to another user (uid {seen.about.st_uid})"
@@ -159,19 +159,19 @@ def ownership_problem(seen: PathFacts, *, known: bool = False) -> str | None:
         return next(_tracked_problems(seen, known=known), None)
     except GitUnavailable as silent:
         if not seen.links and not any(os.path.lexists(seen.real + suffix) for suffix in ("", *_DATABASE_SUFFIXES)):
-            return None  # nothing is there that could have come
+            return None  # nothing exists that could have come with the repository
         return f"lies in a repository, and git cannot be asked whether it came with it ({silent})"
 
 
 def _wait_for_git(seen: PathFacts) -> None:
     for repository in seen.repositories:
         if repository.is_changing:
-            why = f"git is changing the repository {repository.level} that holds it; try again when git has ended"
+            why = f"git is changing the repository {repository.level} that holds it; try again when git has finished"
             raise StoreUnavailable(store=seen.path, problem=why)
 
 
 def _tracked_problems(seen: PathFacts, *, known: bool) -> Iterator[str]:
-    """In a known store, records that git tracks do no harm: the store takes none of them in."""
+    """Record files that git tracks are harmless in a known store: the store does not import them."""
     for repository, things in seen.repositories.items():
         for thing, name in tracked_files(repository, things):
             if thing in seen.links:
@@ -187,8 +187,8 @@ class _Everything:
 
 
 class TrackedFiles:
-    """The files below a directory that git tracks; none where the user has approved the directory. For those who take
-    in single files."""
+    """The files below a directory that git tracks; none when the user has approved the directory. For the inbox, which
+    reads single files."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -196,8 +196,8 @@ class TrackedFiles:
         self._names: Container[str] = frozenset()
 
     def now(self) -> Container[str] | None:
-        """By their paths below the directory; None while git is at work, when only git knows. Where git cannot be
-        asked, every file counts as tracked."""
+        """Their paths below the directory; None while git changes a repository. Every file counts as tracked when git
+        cannot run."""
         seen = inspect_path(self._directory)
         if any(repository.is_changing for repository in seen.repositories):
             return None
@@ -224,7 +224,7 @@ def _memory_file(path: str) -> str:
 
 
 def _read_memory(path: str) -> str:
-    """Empty when there is nothing, or when another user could have written it."""
+    """The stored text; empty when there is none, or when another user could have written it."""
     file = _memory_file(path)
     try:
         for place in (os.path.dirname(file), file):
@@ -238,7 +238,7 @@ def _read_memory(path: str) -> str:
 
 
 def _write_memory(seen: PathFacts) -> None:
-    """Where that is impossible, git is asked again the next time."""
+    """A failure is ignored; git then runs again at the next check."""
     if seen.about is None:
         return
     file = _memory_file(seen.path)

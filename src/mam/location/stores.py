@@ -1,7 +1,8 @@
-"""Where the store is, and how it is opened.
+"""Locates, creates and opens the store.
 
-A flag wins over MAM_STORE, which wins over the user's file. Without any, the nearest `.mam/jobs` (then `.hermes/jobs`)
-upward from here is used; a linked git worktree goes on at its main checkout, so that all worktrees share one store.
+A flag wins over MAM_STORE, which wins over the user's file. Without these, mam uses the nearest `.mam/jobs` (then
+`.hermes/jobs`) upward from the working directory. From a linked git worktree the search continues at its main checkout,
+so that all worktrees share one store.
 """
 
 from __future__ import annotations
@@ -29,29 +30,29 @@ LOGS_NAME = "delegate_job_logs"
 
 _KINDS = "a directory, sqlite:///path or postgresql://user@host/database"
 _WORDS = frozenset(("host", "hostaddr", "port", "user", "password", "passfile", "dbname", "service", "sslmode"))
-"""Of the other way in which PostgreSQL is told where a database is: `host=… password=…`."""
+"""The keywords of PostgreSQL's other form of an address: `host=… password=…`."""
 
 _OF_POSTGRES = ("psycopg", "orjson")
-"""What the extra `postgres` brings."""
+"""The packages of the extra `postgres`."""
 
 
 class StoreLocation(Frozen):
-    """A place for jobs: what `--store` would say, why it was chosen, and whether anything is there yet."""
+    """Where a store is: its address, why it was chosen, and whether it exists."""
 
     kind: str
     address: str
-    """For a database it may hold a password: never shown, `shown` is for that."""
+    """May contain a password; messages use `shown`."""
     why: str
     exists: bool | None
-    """None for a server, which has to be asked."""
+    """None for a server: only a connection can tell."""
 
     @property
     def logs_dir(self) -> str:
-        """The audit log lives beside the store, so that it outlives it."""
+        """The audit log is beside the store, so that it survives the store."""
         logs_dir = os.environ.get("DELEGATE_JOB_LOGS_DIR")
         if logs_dir:
             return os.path.abspath(logs_dir)
-        # A server has no beside: its history is kept where jobs of this directory would be.
+        # A server has no directory: its log is where a store of the working directory would be.
         beside = os.path.join(_working_directory(), ".mam") if self.kind == POSTGRES else os.path.dirname(self.path)
         return os.path.join(beside, LOGS_NAME)
 
@@ -92,7 +93,7 @@ def open_registry(
     create: bool = False,
     announce: Callable[[str], None] | None = None,
 ) -> Registry:
-    """The registry over the store that was chosen. `announce` is told the address of a store that had to be made."""
+    """The registry over the chosen store. `announce` is called with the address of a store that was created."""
     located = locate(flag_store, flag_registry_dir, config)
     if create and located.exists is False:
         return _create_and_open(located, config, announce)
@@ -120,7 +121,7 @@ def open_located(located: StoreLocation, config: Config) -> Registry:
 
 
 def check_ownership(located: StoreLocation) -> None:
-    """Refuses a store that came with a repository, and one that others can write to. A server has its own rules."""
+    """Refuses a store that came with a repository or that others can write to. A server has its own access rules."""
     if located.kind != POSTGRES:
         from mam.location.ownership import check_path_ownership
 
@@ -144,19 +145,19 @@ def open_store(located: StoreLocation, config: Config) -> Store:
 
     check_directory(located.path)
     if located.exists is False and not is_files_store(located.path):
-        raise StoreMissing(store=located.address)  # a directory that was named by mistake stays as it is
+        raise StoreMissing(store=located.address)  # do not create files in a directory that was named by mistake
     return FilesStore(located.path, lock_wait_seconds=config.lock_wait_seconds)
 
 
 def catch_up_log(located: StoreLocation, config: Config, copied: Callable[[int], None] = lambda _count: None) -> None:
-    """The audit log gets what an earlier command could not write into it."""
+    """Writes into the audit log what an earlier command could not write."""
     from mam.audit.sync import AuditLog
 
     AuditLog(located.logs_dir).catch_up(open_store(located, config), copied)
 
 
 def create_store(located: StoreLocation, config: Config) -> bool:
-    """Whether there was something to make, or to bring up to date."""
+    """Creates or upgrades the store; returns whether there was anything to do."""
     check_ownership(located)
     made = _create(located, config.lock_wait_seconds)
     if made:
@@ -166,7 +167,7 @@ def create_store(located: StoreLocation, config: Config) -> bool:
 
 
 def remember_created_store(located: StoreLocation) -> None:
-    """mam remembers the stores that it made."""
+    """Records that mam created this store, so that later checks accept it."""
     if located.kind != POSTGRES:
         from mam.location.ownership import remember_created
 
@@ -174,14 +175,14 @@ def remember_created_store(located: StoreLocation) -> None:
 
 
 def keep_out_of_git(located: StoreLocation) -> None:
-    """A `.mam` that mam made stays out of the project's history."""
+    """Keeps a `.mam` that mam created out of the project's git history."""
     parent = os.path.dirname(located.path)
     if located.kind != POSTGRES and os.path.basename(parent) == ".mam":
         ignore_in_git(parent)
 
 
 def store_schema(located: StoreLocation) -> str:
-    """What `mam init` would run, for those who run it themselves."""
+    """The SQL that `mam init` would run, for users who run it themselves."""
     require_packages(located)
     if located.kind == SQLITE_KIND:
         from mam.stores.sqlite.database import schema_text
@@ -212,12 +213,12 @@ def _create(located: StoreLocation, lock_wait_seconds: float) -> bool:
     made = create_files_store(located.path) or not is_files_store(located.path)
     FilesStore(
         located.path, lock_wait_seconds=lock_wait_seconds
-    ).end_offset()  # lays the journal, by which the directory is known for a store
+    ).end_offset()  # creates the journal, which marks the directory as a store
     return made
 
 
 def require_packages(located: StoreLocation) -> None:
-    """Names the package that the store needs, if it cannot be imported."""
+    """BadInput with the command that installs a missing package that the store needs."""
     try:
         for module in _OF_POSTGRES if located.kind == POSTGRES else ("apsw",):
             __import__(module)
@@ -241,7 +242,7 @@ def parse_address(text: str, by: str) -> StoreLocation:
         return _sqlite_location(text, by)
     if scheme in (POSTGRES, "postgres"):
         return StoreLocation(kind=POSTGRES, address=text, why=f"named by {by}", exists=None)
-    # The address may hold a password, so only its scheme is repeated, if it is one.
+    # The address may contain a password, so the message repeats only its scheme.
     what = f"{scheme[:40]!r}" if scheme.replace("+", "").isalnum() else "that"
     raise BadInput(why=f"{by}: {what} is not a kind of store; name {_KINDS}")
 
@@ -257,7 +258,7 @@ def _sqlite_location(text: str, by: str) -> StoreLocation:
 def _files_location(text: str, by: str) -> StoreLocation:
     if not text.strip() or "\0" in text:
         raise BadInput(why=f"{by} names no directory")
-    if _is_almost_an_address(text):  # not repeated, since it may hold a password
+    if _is_almost_an_address(text):  # not repeated in the message, since it may contain a password
         raise BadInput(why=f"{by}: that is almost an address; name {_KINDS}; ./ before a directory of such a name")
     path = os.path.join(_working_directory(), os.path.expanduser(text)) if not text.startswith("/") else text
     path = os.path.normpath(path)
@@ -267,7 +268,7 @@ def _files_location(text: str, by: str) -> StoreLocation:
 
 
 def _is_almost_an_address(text: str) -> bool:
-    """Meant for a database, and would be taken for a directory."""
+    """Whether the text looks like a mistyped address of a database."""
     word = text.strip().lower()
     scheme, colon, _ = word.partition(":")
     if colon and scheme.startswith((SQLITE_KIND, "postgres")) and "/" not in scheme:
@@ -302,7 +303,7 @@ def _nearest_store(here: str) -> StoreLocation:
 
 
 def levels_from(here: str) -> Iterator[tuple[str, bool]]:
-    """Directories from here to the root, and whether each is the main checkout that a worktree led to."""
+    """The directories from here to the root, and whether each is the main checkout of a linked worktree."""
     level, checkout, seen = here, False, set()
     while level not in seen:
         seen.add(level)
@@ -313,7 +314,7 @@ def levels_from(here: str) -> Iterator[tuple[str, bool]]:
 
 
 def _main_checkout(level: str) -> str | None:
-    """Where a linked worktree was made from. Its `.git` is a file: `gitdir: <main>/.git/worktrees/<name>`."""
+    """The main checkout of a linked worktree, whose `.git` is a file: `gitdir: <main>/.git/worktrees/<name>`."""
     try:
         found = os.lstat(os.path.join(level, ".git"))
     except OSError:
@@ -329,7 +330,7 @@ def _main_checkout(level: str) -> str | None:
 
 
 def is_own_directory(path: str) -> bool:
-    """Someone else's directory (in /tmp, say) never becomes a store by lying on the way."""
+    """Whether the user owns the directory: another user's directory (in /tmp, say) is never taken for a store."""
     try:
         found, link = os.stat(path), os.lstat(path)
     except OSError:
@@ -339,7 +340,7 @@ def is_own_directory(path: str) -> bool:
 
 
 def ignore_in_git(directory: str) -> None:
-    """A `.gitignore` that leaves all of it out; one that is there stays."""
+    """Creates a `.gitignore` that excludes everything, unless one exists."""
     try:
         file = os.open(
             os.path.join(directory, ".gitignore"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644

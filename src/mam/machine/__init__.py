@@ -1,1 +1,1 @@
-"""The machine under mam: its processes, its kernel, what a process inherits. The one room below worker and agents."""
+"""The operating system: processes, the kernel, the environment. Used by workers and agents."""

@@ -1,7 +1,6 @@
-"""What an agent inherits: the worker's environment without mam's secrets, and the names of its own job.
+"""The environment of an agent: the worker's environment without mam's secrets, and the variables of its job.
 
-Everything else stays, since agents need their own keys and settings; which of those are worth hiding only the user
-knows.
+The other variables stay, because agents need their own keys and settings.
 """
 
 from __future__ import annotations
@@ -18,14 +17,12 @@ _SECRETS = ("MQTT_PASSWORD", "MQTT_USERNAME", "PGPASSWORD")
 _SECRET_WORDS = ("TOKEN", "PASSWORD", "PASSPHRASE", "SECRET", "KEY", "CREDENTIALS")
 JOB, ATTEMPT, CLAIM, SOCKET = "MAM_JOB_ID", "MAM_ATTEMPT", "MAM_CLAIM", "MAM_SOCKET"
 MARK = "MAM_STORE_MARK"
-"""Which store the job is of, in a word that says no more. By job, attempt and mark a later attempt finds what an
-earlier one left."""
+"""An opaque id of the store. By job, attempt and mark a later attempt finds processes that an earlier one left."""
 _JOB_VARIABLES = (JOB, ATTEMPT, CLAIM, SOCKET, MARK)
 
 
 def agent_environment(environ: Mapping[str, str], job: Job, mark: str) -> dict[str, str]:
-    """Without MAM_SOCKET, which is for the worker to add: a worker that runs inside a job must not pass on the door
-    of that job."""
+    """Without MAM_SOCKET, which the worker adds: a worker inside a job must not pass on the door of that job."""
     kept = without_secrets(environ)
     for name in _JOB_VARIABLES:
         kept.pop(name, None)
@@ -33,7 +30,7 @@ def agent_environment(environ: Mapping[str, str], job: Job, mark: str) -> dict[s
 
 
 def script_environment(environ: Mapping[str, str], job: Job, mark: str) -> dict[str, str]:
-    """For what looks at an agent's work: nothing that the agent or its repository could have had a say in."""
+    """For validation scripts: no variable that the agent or its repository could have influenced."""
     kept = {name: environ[name] for name in ("HOME", "LANG") if name in environ}
     return {**kept, "PATH": absolute_path(environ), **_job_variables(job, mark)}
 
@@ -48,7 +45,7 @@ def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def absolute_path(environ: Mapping[str, str]) -> str:
-    """PATH without places that depend on where one stands: a repository that brings its own `git` is not obeyed."""
+    """PATH without relative directories, so that a repository cannot supply its own `git`."""
     places = environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(place for place in places if os.path.isabs(place))
 
@@ -58,7 +55,7 @@ def can_run(path: str) -> bool:
 
 
 def find_program(name: str, environ: Mapping[str, str], fit: Callable[[str], bool] = can_run) -> str | None:
-    """The program of that name, or of that absolute path; None when there is none that is fit."""
+    """The path of the program with this name or absolute path; None when there is none that fits."""
     if "/" in name:
         return name if os.path.isabs(name) and fit(name) else None
     for place in absolute_path(environ).split(os.pathsep):
@@ -69,7 +66,7 @@ def find_program(name: str, environ: Mapping[str, str], fit: Callable[[str], boo
 
 
 def shell_knows(word: str) -> bool:
-    """Whether a shell could run a command that begins with this word: a program, or something of the shell's own."""
+    """Whether a shell can run a command that begins with this word: a program, a builtin or a keyword."""
     if find_program(word, os.environ) is not None:
         return True
     import subprocess
@@ -87,13 +84,13 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def names_a_secret(name: str) -> bool:
-    """Whether what a variable of this name holds is better not shown."""
+    """Whether the value of a variable with this name should be hidden."""
     return name.upper().rpartition("_")[2] in _SECRET_WORDS
 
 
 def without_password(address: str) -> str:
-    """What stands between the user and the host, and what stands behind the path, may be secret. Where a password is
-    not written as it should be, nobody knows where it ends, and nothing is shown."""
+    """Removes the password and the parameters. If the password is not escaped correctly, its end is unknown, and only
+    the scheme remains."""
     scheme, colon, rest = address.partition("://")
     if not colon or scheme == "sqlite":
         return address
@@ -104,7 +101,7 @@ def without_password(address: str) -> str:
 
 
 def has_password(address: str) -> bool:
-    """In doubt there is one: `user:password@host`, or `password=` among the parameters in any spelling."""
+    """`user:password@host`, or `password=` in the parameters in any spelling; in doubt, true."""
     scheme, colon, rest = address.partition("://")
     if not colon or scheme == "sqlite":
         return False
@@ -113,7 +110,7 @@ def has_password(address: str) -> bool:
 
 
 def _unquoted(text: str) -> str:
-    """`p%61ssword=` is a parameter like any other to PostgreSQL."""
+    """PostgreSQL also accepts `p%61ssword=`."""
     from urllib.parse import unquote
 
     return unquote(text)

@@ -1,4 +1,4 @@
-"""The one thing of the kernel that Python does not offer: a process that inherits the orphans below it."""
+"""Calls prctl, which Python does not offer, to make a process adopt its orphaned descendants."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if sys.platform == "linux":
 
 
 def become_subreaper(name: str) -> None:
-    """From now on whoever below this process loses its parent becomes its child, and none gets away by forking twice.
+    """A descendant that loses its parent becomes a child of this process, so that none escapes by forking twice.
 
-    The name is what `ps` and `top` show. Other systems than Linux have neither.
+    `name` is what `ps` and `top` show. Only Linux has both.
     """
     if sys.platform == "linux":
         _prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -1,7 +1,6 @@
-"""A process is a boot, a pid and a start time: pids are used again, so a pid alone names nobody.
+"""Identifies processes by boot, pid and start time, because the system reuses pids.
 
-Linux is exact. Elsewhere `ps` is asked, which knows the start to the second: the best that can be had without a
-compiled extension.
+On Linux this is exact. Elsewhere mam calls `ps`, which reports the start time in seconds.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ _LINE_LIMIT = 4096
 
 
 class ProcessId(Frozen):
-    """Who it was, so that nobody else is ever taken for it."""
+    """Identifies one process, even after its pid has been reused."""
 
     boot_id: str
     pid: int
     start_time: int
-    """In the kernel's own unit since the boot; only compared, never computed with."""
+    """In the kernel's unit since boot; only compared."""
     namespace: int = 0
-    """Two containers on one machine share the boot and count pids separately. 0 where that is not known."""
+    """The pid namespace: containers on one machine share the boot id but not the pids. 0 if unknown."""
 
     def to_json(self) -> dict[str, Any]:
         return self.as_dict()
 
     @classmethod
     def from_json(cls, value: object) -> ProcessId | None:
-        """None for anything that is not a process: records can be edited by anybody."""
+        """None for anything else: a record may have been edited by hand."""
         if not isinstance(value, dict):
             return None
         boot = value.get("boot_id")
@@ -51,7 +50,7 @@ class ProcessId(Frozen):
 
 
 class ProcessEntry(Frozen):
-    """One line of the system's table of processes."""
+    """One row of the system's process table."""
 
     pid: int
     parent: int
@@ -59,7 +58,7 @@ class ProcessEntry(Frozen):
     session: int
     start_time: int
     dead: bool
-    """Ended, and not yet waited for by its parent."""
+    """Ended, but not yet reaped by its parent."""
 
 
 def identify(pid: int) -> ProcessId | None:
@@ -73,13 +72,13 @@ def identity_of(entry: ProcessEntry) -> ProcessId:
 
 
 def is_alive(process: ProcessId) -> bool:
-    """Whether this very process runs here. One that has ended and was not waited for runs no more."""
+    """Whether exactly this process is running; a zombie is not."""
     entry = read_process(process.pid)
     return entry is not None and not entry.dead and identity_of(entry) == process
 
 
 def send_signal(process: ProcessId, number: int) -> bool:
-    """A signal for this very process and no other; False when it could not be delivered."""
+    """Sends a signal to exactly this process; False when it could not be delivered."""
     try:
         if not hasattr(os, "pidfd_open"):
             return is_alive(process) and _kill(process.pid, number)
@@ -87,7 +86,7 @@ def send_signal(process: ProcessId, number: int) -> bool:
     except OSError:
         return False
     try:
-        # The descriptor was there before the look, so that what was seen is what it stands for.
+        # The descriptor was opened first, so it refers to the process that is identified now.
         if identify(process.pid) != process:
             return False
         signal.pidfd_send_signal(descriptor, number)
@@ -104,7 +103,7 @@ def _kill(pid: int, number: int) -> bool:
 
 
 def read_process(pid: int) -> ProcessEntry | None:
-    """What the system says about one pid now."""
+    """The current entry of one pid, or None."""
     if _EXACT:
         try:
             return _from_stat(_read(f"/proc/{pid}/stat"))
@@ -114,7 +113,7 @@ def read_process(pid: int) -> ProcessEntry | None:
 
 
 def _read(path: str) -> bytes:
-    """One line of the kernel's. Without a file object, which asks three times more than it has to."""
+    """Reads one line from /proc, with fewer system calls than a file object."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, _LINE_LIMIT)
@@ -123,7 +122,7 @@ def _read(path: str) -> bytes:
 
 
 def list_processes() -> Iterator[ProcessEntry]:
-    """Everybody."""
+    """All processes."""
     if not _EXACT:
         yield from ps("-ax")
         return
@@ -133,7 +132,7 @@ def list_processes() -> Iterator[ProcessEntry]:
 
 
 def _from_stat(line: bytes) -> ProcessEntry:
-    """The name of the program is in parentheses and may hold anything, parentheses and spaces too."""
+    """The program name is in parentheses and may itself contain parentheses and spaces."""
     fields = line[line.rindex(b")") + 2 :].split()
     return ProcessEntry(
         pid=int(line[: line.index(b" ")]),
@@ -146,7 +145,7 @@ def _from_stat(line: bytes) -> ProcessEntry:
 
 
 def ps(*which: str) -> Iterator[ProcessEntry]:
-    """The same from `ps`. A session is not shown everywhere; the group stands for it, since mam starts both at once."""
+    """Entries from `ps`. Not every `ps` shows sessions, so the group is used: mam starts both together."""
     import subprocess
     import time
 
@@ -171,7 +170,7 @@ _namespace: int | None = None
 
 
 def pid_namespace() -> int:
-    """The number of the namespace in which this process counts pids; 0 where there is no such thing."""
+    """The pid namespace of this process; 0 where there is none."""
     global _namespace
     if _namespace is None:
         try:

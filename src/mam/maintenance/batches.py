@@ -1,4 +1,4 @@
-"""Many things, some at a time: one act for each batch, so that nobody waits long for the store meanwhile."""
+"""Splits long work into batches, one act each, so that other processes get the store in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where jobs go: an empty registry that nobody can open until everything is in it."""
+"""The destination of a migration: an empty registry that no other process can open until it is complete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILLING = ".filling"
 class Destination(Frozen):
     store: Store
     finish: Callable[[], None]
-    """Makes it a registry like any other."""
+    """Lets other processes open it."""
 
 
 def begin_import(located: StoreLocation) -> Destination:

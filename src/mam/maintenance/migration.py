@@ -1,11 +1,11 @@
-"""From one registry to another: all of it, or nothing that could be taken for a registry.
+"""Copies one registry to another. The destination can be opened only when it is complete.
 
-1. every job is copied as it is, in the order of the numbers; what is there already is passed over
+1. every job is copied as it is, in the order of the numbers; what is there already is skipped
 2. what has changed at the source meanwhile is copied again, until nothing has
 3. both are read from end to end and compared
 4. the destination becomes a registry that can be opened
 
-Cut off anywhere, the same command goes on.
+After an interruption, the same command continues.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Advance = Callable[[int], None]
 
 ROUNDS = 5
-"""How often a source may change under our hands before it is said that it is in use."""
+"""After this many rounds of changes, the source counts as in use."""
 
 
 class Moved(Frozen):
@@ -35,7 +35,7 @@ class Moved(Frozen):
 
 
 def copy(source: Source, store: Store, advance: Advance) -> Moved:
-    """Steps 1 to 3; whoever calls does step 4."""
+    """Steps 1 to 3; the caller does step 4."""
     state = source.state()
     _announce(source, store)
     there = {job.job_id for job in store.select(Query())}
@@ -55,7 +55,7 @@ def copy(source: Source, store: Store, advance: Advance) -> Moved:
 
 
 def _announce(source: Source, store: Store) -> None:
-    """Before there are jobs that a word of an older generation could take from anybody."""
+    """Generations come before jobs, so that announcing an older one releases no job."""
     known = store.generations()
     for agent_id, one in source.generations().items():
         there = known.get(agent_id)

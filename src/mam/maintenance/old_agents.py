@@ -59,7 +59,7 @@ def _remove_emptied(filling: str) -> None:
         os.unlink(os.path.join(filling, LOCK_FILE))
         os.rmdir(filling)
     except OSError:
-        pass  # somebody has put something there, or removed it
+        pass  # another program put something there, or removed it
 
 
 def put_all(records: list[AgentRecord], directory: Directory) -> None:

@@ -45,7 +45,7 @@ class OldJobs:
         if found is None:
             return None
         number = self._numbers.setdefault(job_id, len(self._numbers) + 1)
-        # By the time it was last written, so that a second look says the same as the first.
+        # The time of the last write, so that a second read returns the same.
         about = os.stat(record_name(job_id), dir_fd=self._descriptor)
         new_claim = self._claims.setdefault(job_id, new_claim_id())
         job = adopt_new(found.job, number, Moment(wall_ms=about.st_mtime_ns // 1_000_000), new_claim).job

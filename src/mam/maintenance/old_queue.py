@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SIZE_LIMIT = 64 * 1024 * 1024
 STATUSES = {
     "queued": "pending",
-    "running": "pending",  # nobody holds it any more, and its prompt is still there
+    "running": "pending",  # no worker holds it, and its prompt is still there
     "failed_retryable": "pending",
     "succeeded": "completed",
     "failed_final": "error",
@@ -129,7 +129,7 @@ class OldQueue:
         return os.path.join(self._folder(job_id), "job.json")
 
     def _fields(self, job_id: str) -> dict[str, Any] | None:
-        """What `job.json` says, in the state that `state` says, which counts."""
+        """The fields of `job.json`, with the state from the file `state`."""
         problem = None
         text, state = _text(self._file(job_id)), (_text(os.path.join(self._folder(job_id), "state")) or "").strip()
         try:

@@ -1,4 +1,4 @@
-"""Which ended jobs are old enough for the archive, and how they get there: some at a time, so that claims go on."""
+"""Moves old ended jobs to the archive, in batches, so that claims continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where jobs come from: a registry of mam's own, or one of the old trees. Nothing here writes to it."""
+"""The source of a migration: a registry of mam, or a tree of the old programs. It is only read."""
 
 from __future__ import annotations
 

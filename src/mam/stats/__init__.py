@@ -1,1 +1,1 @@
-"""How the work goes: counts and times of all jobs, folded from the journal and kept in a cache."""
+"""Counts and times of all jobs, computed from the journal and kept in a cache."""

@@ -1,9 +1,9 @@
-"""What `mam stats` has counted so far, in the user's cache: a consumer of the journal.
+"""The cache of `mam stats`: a consumer of the journal.
 
 It keeps a row for each job, and the sums of the jobs that ended on each day.
 
 The position of the consumer is in the same database and the same transaction as the rows, so each entry counts once.
-The cache is derived from the journal alone: one that is damaged, or of another journal, is made anew.
+The cache is derived from the journal alone: one that is damaged, or of another journal, is rebuilt.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _BUSY_MS = 60_000
 class StatsCache:
     """`with StatsCache(store) as cache:` up to date when it is opened."""
 
-    def __init__(self, store: Store, told: Callable[[int], None] = lambda _count: None) -> None:
-        """`told` hears of so many entries more, now and then: the first time there may be many."""
-        self._told = told
+    def __init__(self, store: Store, progress: Callable[[int], None] = lambda _count: None) -> None:
+        """`progress` gets the number of entries after each page: the first time there may be many."""
+        self._progress = progress
         self._path = os.path.join(cache_directory(), f"stats-{VERSION}-{store.journal_id}.sqlite")
         self._consumer = Consumer(store, "stats", self)
         self.database = self._opened()
@@ -76,7 +76,7 @@ class StatsCache:
     def _catch_up(self) -> None:
         """A page at a time: one that is cut off goes on from there, and others get their turn."""
         while (read := self._read_page()) == PAGE:
-            self._told(read)
+            self._progress(read)
 
     def _read_page(self) -> int:
         """How many entries it was."""
@@ -88,11 +88,11 @@ class StatsCache:
         changed: dict[tuple[str, int, str], Tally] = {}
         for entry in islice(consumer.entries(), PAGE):
             read += 1
-            moves = list(transitions_in(entry))
-            if moves:
+            transitions = list(transitions_in(entry))
+            if transitions:
                 self._count(entry.job_id, changed, -1)
-                for told in moves:
-                    self._keep(told)
+                for transition in transitions:
+                    self._save(transition)
                 self._count(entry.job_id, changed, 1)
             consumer.done(entry)
         for (kind, day, name), tally in changed.items():
@@ -117,13 +117,13 @@ class StatsCache:
         rows = self.database.execute(words, (kind, day, name)).fetchall()
         return Tally(str(rows[0][0])) if rows else Tally()
 
-    def _keep(self, told: JobTransition) -> None:
-        if told.begins:
+    def _save(self, transition: JobTransition) -> None:
+        if transition.begins:
             self.database.execute(
                 "INSERT OR REPLACE INTO job (job_id, label, agent, status, since, registered, ended, pending, running,"
                 " attempts, losses, retries) VALUES (:job_id, :label, :agent, :status, :at, :registered, :ended,"
                 " :pending, :running, :attempts, :losses, :retries)",
-                told.as_dict(),
+                transition.as_dict(),
             )
             return
         # `max`: a clock that was set back must not make time run backwards.
@@ -135,9 +135,9 @@ class StatsCache:
             " ended = CASE WHEN :ends THEN max(since, :at) ELSE ended END,"
             " attempts = attempts + :attempts, losses = losses + :losses, retries = retries + :retries,"
             " tokens = tokens + :tokens, cost = cost + :cost WHERE job_id = :job_id"
-            if told.status is not None
+            if transition.status is not None
             else "UPDATE job SET tokens = tokens + :tokens, cost = cost + :cost WHERE job_id = :job_id",
-            told.as_dict(),
+            transition.as_dict(),
         )
 
 
@@ -148,7 +148,7 @@ def _prepared(path: str) -> apsw.Connection:
     database = apsw.Connection(path)
     try:
         database.set_busy_timeout(_BUSY_MS)
-        # A cache that a power cut takes is made anew: nothing here has to be synced.
+        # A cache that a power cut takes is rebuilt: nothing here has to be synced.
         database.execute("PRAGMA synchronous = OFF")
         if not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'job'").fetchall():
             with open(os.path.join(os.path.dirname(__file__), "cache.sql"), encoding="utf-8") as file:

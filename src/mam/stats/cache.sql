@@ -1,4 +1,4 @@
--- One row for each job that the journal has told of. Made anew from the journal whenever it does not fit it.
+-- One row for each job in the journal. Rebuilt from the journal when it does not match it.
 
 CREATE TABLE job (
     job_id     TEXT PRIMARY KEY,

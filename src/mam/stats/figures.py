@@ -40,7 +40,7 @@ class Figures(Frozen):
 
     @property
     def success(self) -> float | None:
-        """Of those that ended by themselves; who was called off did not fail."""
+        """The share of completed jobs; cancelled jobs do not count."""
         tried = self.completed + self.error
         return self.completed / tried if tried else None
 

@@ -1,4 +1,4 @@
-"""What one entry of the journal says about how the work goes."""
+"""Extracts the transitions of jobs and their costs from journal entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN = "?"
 
 
 class JobTransition(Frozen):
-    """One move of one job, or what an attempt cost."""
+    """One transition of one job, or the cost of an attempt."""
 
     job_id: str
     at: int = 0
@@ -26,7 +26,7 @@ class JobTransition(Frozen):
     begins: bool = False
     ends: bool = False
     status: str | None = None
-    """The one it has now; None when it has not changed."""
+    """The new status; None when it has not changed."""
     label: str = UNKNOWN
     agent: str = UNKNOWN
     registered: int | None = None
@@ -61,19 +61,18 @@ def transitions_in(entry: Entry) -> Iterator[JobTransition]:
 
 
 def _arrived(entry: Entry, line: AuditRecord) -> JobTransition:
-    """A new job, or one that has a life behind it: somebody else's file, or a job of another store. Of that life the
-    record knows the last claim and the end."""
+    """A new job, or an imported or adopted one, whose record has the times of its last claim and its end."""
     fields = entry.fields or {}
     status = str(line.get("status", "pending"))
-    told = JobTransition(
+    arrived = JobTransition(
         job_id=entry.job_id, at=_second(line), begins=True, status=status,
         label=str(fields.get("agent_session", UNKNOWN)), agent=str(fields.get("agent", UNKNOWN)),
         attempts=int(fields.get("attempt") or 0), losses=int(fields.get("losses") or 0),
         retries=int(fields.get("retries") or 0),
     )  # fmt: skip
-    registered, claimed = _at(fields, "created_at", told.at), _at(fields, "claimed_at", None)
-    ended = _at(fields, "ended_at", told.at) if status in ENDED else None
-    return told.replace(
+    registered, claimed = _at(fields, "created_at", arrived.at), _at(fields, "claimed_at", None)
+    ended = _at(fields, "ended_at", arrived.at) if status in ENDED else None
+    return arrived.replace(
         registered=registered,
         ended=ended,
         pending=0 if claimed is None or registered is None else max(0, claimed - registered),
@@ -92,8 +91,7 @@ def _second(line: AuditRecord) -> int:
 
 
 def _spent(entry: Entry) -> tuple[int, float] | None:
-    """What the attempt that is over now took of the agent's account. A run is written down more than once, but it is
-    over once."""
+    """Tokens and cost of the attempt that ends with this entry. A run is stored several times, but ends once."""
     if not any(line["event"] == "status_changed" and line.get("from") == RUNNING for line in entry.lines):
         return None
     run = (entry.fields or {}).get("run")

@@ -1,4 +1,4 @@
-"""What the jobs that ended came to, added up: counts, and how many jobs took so many seconds.
+"""Sums over ended jobs: counts, and histograms of waiting and running times.
 
 The cache keeps one tally for each day and label, agent or all, so that no call of `mam stats` counts a million jobs.
 """

@@ -1,1 +1,1 @@
-"""For authors of stores: a clock that obeys, a pool that races, and the suite that judges a store."""
+"""For authors of stores: a fake clock, a pool of racing processes, and the conformance suite."""

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to move."""
+"""A fake clock that moves only when a test moves it."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class FakeClock:
             self._boot_ms += round(seconds * 1000)
 
     def set_wall(self, seconds: float) -> None:
-        """Somebody sets the wall clock, forward or back; no time has passed."""
+        """Steps the wall clock, forward or back; no time passes."""
         with self._lock:
             self._wall_ms += round(seconds * 1000)
 
     def restart(self, seconds: float = 0) -> None:
-        """The machine boots anew; on the wall clock that took so long."""
+        """Restarts the machine; `seconds` pass on the wall clock."""
         with self._lock:
             self._boots += 1
             self._boot_ms = 0

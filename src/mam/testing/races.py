@@ -118,6 +118,17 @@ class Racer:
         """What the task returned; waits for it."""
         return self._expect("done")
 
+    def check(self) -> None:
+        """Raises if the racer has failed, or has ended already."""
+        while self._inbox.poll():
+            kind, value = self._receive()
+            if kind == "failed":
+                raise RacerFailed(value)
+            if kind == "done":
+                raise RacerDied("it had finished too early")
+            if kind == "report":
+                self._reports.append(value)
+
     def freeze(self) -> None:
         """SIGSTOP: from here on it reports nothing more, whatever the kernel still does for it. Only for processes."""
         assert self._process.pid is not None

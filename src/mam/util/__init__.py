@@ -1,1 +1,1 @@
-"""Small modules without rules of their own: records, time, JSON, files."""
+"""Helpers without rules about jobs: frozen records, time, JSON, files."""

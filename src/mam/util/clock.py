@@ -1,7 +1,7 @@
-"""Time, ids and chance: passed in everywhere, so that tests own them.
+"""Time, ids and random numbers; passed as a parameter everywhere, so that tests control them.
 
-A lease is judged by the clock that counts from boot and does not jump (CLOCK_BOOTTIME), as long as the machine has
-not been restarted since; the wall clock decides only across boots. Order never comes from a clock at all.
+During one boot, CLOCK_BOOTTIME decides whether a lease has expired, because it does not jump. Across boots the wall
+clock decides. Order never comes from a clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Clock(Protocol):
-        """What mam needs of the world that is not storage."""
+        """The time, new ids and random numbers."""
 
         def now(self) -> Moment: ...
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Moment(Frozen):
-    """One reading of all clocks. An empty `boot_id` means that only the wall clock counts (another host's reading)."""
+    """One reading of all clocks. With an empty `boot_id` only the wall clock counts (a reading of another host)."""
 
     wall_ms: int
     boot_ms: int = 0
@@ -41,7 +41,7 @@ class Moment(Frozen):
 
 
 class SystemClock:
-    """The real thing."""
+    """The clocks of this machine."""
 
     def now(self) -> Moment:
         moment = allocate(Moment)
@@ -64,8 +64,7 @@ class SystemClock:
 
 _second_texts: dict[int, str] = {}
 _last_milli = (0, "1970-01-01T00:00:00.000Z")
-"""What was written last, and is likely to be asked for next: an act writes the same second half a dozen times, and the
-end of its lease."""
+"""Caches: an act formats the same second several times, and parses the end of its lease again."""
 
 _SECOND_TEXTS_KEPT = 16
 
@@ -83,7 +82,7 @@ def iso_second(wall_ms: int) -> str:
 def iso_milli(wall_ms: int) -> str:
     global _last_milli
     text = f"{(_second_texts.get(wall_ms // 1000) or iso_second(wall_ms))[:-1]}.{wall_ms % 1000:03d}Z"
-    if len(text) == 24:  # else it is a year that mam does not read
+    if len(text) == 24:  # otherwise the year has more than four digits, which mam does not read
         _last_milli = (wall_ms, text)
     return text
 
@@ -95,7 +94,7 @@ def parse_time(text: str) -> int:
         return wall_ms
     if len(text) in (20, 24) and text[10] == "T" and text[-1] == "Z":
         return _parse_own_form(text)
-    from datetime import datetime  # only for times that mam did not write itself
+    from datetime import datetime  # only for times in other forms than mam's own
 
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
@@ -108,7 +107,7 @@ def _parse_own_form(text: str) -> int:
     hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
     milli = int(text[20:23]) if len(text) == 24 else 0
     wall_ms = ((_days_since_epoch(year, month, day) * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + milli
-    # A day that its month lacks, or a sign that int() lets pass for a digit, does not come back as it was.
+    # Formatting it again finds a day that the month lacks, and signs or spaces that int() accepts.
     if text != (iso_milli(wall_ms) if len(text) == 24 else iso_second(wall_ms)):
         raise ValueError(f"{text} is not a time")
     return wall_ms
@@ -128,7 +127,7 @@ _boot_id: str | None = None
 
 
 def boot_id() -> str:
-    """Names this boot of this machine; empty where the system does not say, and then the wall clock decides."""
+    """The id of the current boot; empty where the system has none, and then the wall clock decides."""
     global _boot_id
     if _boot_id is None:
         _boot_id = _read_boot_id()

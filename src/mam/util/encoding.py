@@ -1,4 +1,4 @@
-"""Bytes on their way to a file: JSON as text that every file takes, and all of it."""
+"""Encodes values as JSON, and writes bytes completely."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _encoder(item_separator: str, key_separator: str, *, allow_nan: bool = True) -> Callable[[object], str]:
-    """What `JSONEncoder.encode` does, which makes its C half anew at every call; an act calls it half a dozen times."""
+    """As `JSONEncoder.encode`, which creates its C encoder at every call; an act encodes several values."""
     separators = (item_separator, key_separator)
     python = json.JSONEncoder(ensure_ascii=False, allow_nan=allow_nan, check_circular=False, separators=separators)
     make = getattr(json.encoder, "c_make_encoder", None)
@@ -26,19 +26,16 @@ def _encoder(item_separator: str, key_separator: str, *, allow_nan: bool = True)
 
 _NEXT = ",\n  "
 to_json_text = _encoder(",", ":", allow_nan=False)
-"""JSON for what mam reads again: as short as it can be, and without NaN, which others do not read."""
+"""Compact JSON for mam to read again; NaN is refused, because other programs cannot read it."""
 
 _spaced = _encoder(", ", ": ")
 _by_line = _encoder(_NEXT, ": ")
 _has_parts = {dict: True, list: True, tuple: True, float: True}.get
-"""A number is among them: whether it may be NaN is for the caller's encoder to say."""
+"""Floats are included, because only the caller's encoder decides about NaN."""
 
 
 def to_bytes(value: object) -> bytes:
-    """JSON as UTF-8, for what mam reads again: as short as it can be, and without NaN, which others do not read.
-
-    Half a surrogate pair cannot be UTF-8, so text that holds one is escaped instead.
-    """
+    """Compact JSON in UTF-8. Text with half a surrogate pair, which UTF-8 cannot hold, is escaped."""
     try:
         return to_json_text(value).encode()
     except UnicodeEncodeError:
@@ -46,7 +43,7 @@ def to_bytes(value: object) -> bytes:
 
 
 def to_log_bytes(value: object) -> bytes:
-    """The same for what people read and search; a log takes what it is given, NaN too."""
+    """JSON for logs that people read, with spaces; NaN is accepted."""
     try:
         return _spaced(value).encode()
     except UnicodeEncodeError:
@@ -54,9 +51,9 @@ def to_log_bytes(value: object) -> bytes:
 
 
 def encode_by_line(fields: dict[str, Any], encode: Callable[[object], bytes]) -> bytes:
-    """An object with one field a line. Python's own indentation leaves its C encoder unused, so all fields are written
-    by it at once, with the end of a line in the place of a comma; then those are put in their places that have such
-    commas of their own. No text can hold that end: a line's end within a text is escaped."""
+    """An object with one field a line. Python's `indent` does not use the C encoder. So the C encoder writes all plain
+    fields at once with a line break as separator, and the nested fields are inserted after that. No text contains the
+    separator, because a line break in a text is escaped."""
     try:
         deep = dict(compress(enumerate(fields), map(_has_parts, map(type, fields.values()))))
         lines = _by_line({**fields, **dict.fromkeys(deep.values())})[1:-1].split(_NEXT)
@@ -69,15 +66,14 @@ def encode_by_line(fields: dict[str, Any], encode: Callable[[object], bytes]) ->
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """One write, unless the disk takes only a part of it."""
+    """Repeats a partial write until all bytes are written."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def close_quietly(descriptor: int) -> None:
-    """For what has been synced, or need not be: an error tells nothing then, and a store may be dropped where nobody
-    could hear of it."""
+    """For a file that has been synced or need not be: an error of close has no meaning then."""
     try:
         os.close(descriptor)
     except OSError:

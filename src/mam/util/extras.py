@@ -1,4 +1,4 @@
-"""What to type for a package that mam was installed without: it depends on who installed mam."""
+"""The command that installs a missing optional package; it depends on how mam was installed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def command_to_install(*packages: str) -> str:
 
 
 def _installer() -> str:
-    """The receipt says whose environment this is; pip of the shell would put it into another one."""
+    """pipx and uv leave a receipt in the environment; the shell's pip would install into another one."""
     if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
         return f"pipx inject {NAME} "
     if os.path.exists(os.path.join(sys.prefix, "uv-receipt.toml")):

@@ -1,7 +1,7 @@
 """Frozen, keyword-only records.
 
-The standard `dataclasses` module would do, but importing it costs more than the whole act of claiming a job
-(docs/performance.md), and every hot verb is a fresh process. Type checkers see these as frozen dataclasses.
+Importing the standard `dataclasses` takes longer than claiming a job (docs/performance.md), and every verb is a new
+process. Type checkers see these classes as frozen dataclasses.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class _FrozenType(type):
     field_names: tuple[str, ...]
     field_defaults: dict[str, Any]
     all_fields: dict[str, Any]
-    """In the order of the class, each with its default, or None where there is none."""
+    """Every field in the order of the class, with its default or None."""
     field_count: int
     required_fields: frozenset[str]
 
 
 allocate = object.__new__
-"""A record without its fields; `hold` gives it those. Together they are `Frozen.of` for whoever makes many records."""
+"""Creates a record without its fields, for `set_fields`. Together they are a fast `Frozen.from_fields`."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -44,7 +44,7 @@ class Frozen(metaclass=_FrozenType):
     """Base of every record: fields are the annotations of the class, in order; no inheritance between records."""
 
     def __init__(self, **values: Any) -> None:
-        # One dictionary is copied and not one field after the other: a claim makes a dozen of these.
+        # Copy one dictionary instead of setting each field: a claim creates a dozen records.
         kind = type(self)
         fields = {**kind.all_fields, **values}
         if not kind.required_fields <= values.keys():
@@ -54,7 +54,7 @@ class Frozen(metaclass=_FrozenType):
         set_fields(self, fields)
 
     def replace(self, **changes: Any) -> Self:
-        """The same record with some fields changed."""
+        """A copy with some fields changed."""
         kind = type(self)
         fields = {**self.__dict__, **changes}
         if len(fields) != kind.field_count:
@@ -63,8 +63,8 @@ class Frozen(metaclass=_FrozenType):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Self:
-        """A record of exactly these fields, all of them, in the order of the class, which is believed. It keeps the
-        dictionary."""
+        """A record with exactly these fields: all of them, in the order of the class, which is not checked. The record
+        keeps the dictionary."""
         made = allocate(cls)
         set_fields(made, fields)
         return made
@@ -93,7 +93,7 @@ class Frozen(metaclass=_FrozenType):
 
 
 set_fields = Frozen.__dict__["__dict__"].__set__
-"""Gives a record its fields, past the `__setattr__` that refuses them."""
+"""Sets the fields of a record, bypassing `__setattr__`."""
 
 
 def _unknown_fields_error(kind: type[Frozen], fields: dict[str, Any]) -> TypeError:

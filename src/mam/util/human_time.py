@@ -27,12 +27,12 @@ def parse_whole_seconds(text: str) -> int:
 def parse_lease_seconds(text: str) -> float:
     seconds = parse_duration(text)
     if seconds < 1:
-        raise BadInput(why=f"a lease of {text[:40]!r} ends before it is read; take at least 1 second")
+        raise BadInput(why=f"a lease of {text[:40]!r} is too short; give at least 1 second")
     return seconds
 
 
 def parse_when(text: str, now_ms: int, option: str = "--at") -> int:
-    """A time to come: an ISO 8601 time with a zone, or a duration from now (`+2h`, `90s`)."""
+    """A future time in milliseconds: an ISO 8601 time with a zone, or a duration from now (`+2h`, `90s`)."""
     ahead = _seconds(text.removeprefix("+"))
     if ahead is not None:
         return now_ms + round(parse_duration(text.removeprefix("+")) * 1000)
@@ -48,7 +48,7 @@ def parse_since(text: str, now_ms: int) -> str:
 
 
 def format_age(milliseconds: int) -> str:
-    """How long ago, in the one unit a glance needs."""
+    """A duration in its largest unit: `3h`."""
     seconds = max(0, milliseconds // 1000)
     for unit in ("d", "h", "m"):
         if seconds >= UNITS[unit]:
@@ -71,7 +71,7 @@ def _parse_moment(option: str, text: str, example: str) -> int:
         moment = None
     if moment is None and _has_no_zone(text):
         raise BadInput(why=f"{option} {text} has no time zone; add Z for UTC, or one such as +09:00")
-    # The short form is read digit by digit; a day that no calendar has comes back as another one.
+    # Formatting it again finds a day that the calendar lacks.
     if moment is None or (text.endswith("Z") and iso_second(moment)[:19] != text[:19]):
         raise BadInput(
             why=f"{option} {text[:40]!r} is not a time; write {example},"

@@ -1,4 +1,4 @@
-"""What a part of mam has to say to the person in front of it, when something went wrong with what it keeps."""
+"""Warnings of library code, and text that every store can hold."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 
 
 def warn(logger_name: str, warning: str) -> None:
-    """To whoever listens to the logger of that name; when nobody does, one line on stderr that says who speaks."""
-    import logging  # only when there is something to tell: the hot path has nothing
+    """Logs a warning; without a handler for that logger, it is one line on stderr."""
+    import logging  # imported only here, to keep the hot path short
 
     logger = logging.getLogger(logger_name)
     if logger.hasHandlers():
@@ -17,12 +17,12 @@ def warn(logger_name: str, warning: str) -> None:
 
 
 def _one_line(text: str) -> str:
-    """A path may hold anything, and nothing in it may steer a terminal."""
+    """A path may contain control characters; escape them for the terminal."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
 
 
 def storable_text(text: str) -> str:
-    """What every store can hold: no NUL, no half of a character."""
+    """Replaces what a store cannot hold: NUL and halves of surrogate pairs."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")

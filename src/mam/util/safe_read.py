@@ -1,4 +1,4 @@
-"""Reading a file whose name somebody else may have given something else to: once, and only if it is a file."""
+"""Reads a file safely when others can replace it: opened once, and only a regular file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import stat
 
 
 def read_regular(path: str, limit: int, flags: int = 0) -> tuple[os.stat_result, bytes]:
-    """What it is, and at most `limit` bytes and one more of what it holds. A pipe is not waited for; it, a directory or
-    a device is an OSError like any other."""
+    """Its stat result, and at most `limit` + 1 bytes of its content. OSError, without waiting, for a pipe, a directory
+    or a device."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
     try:
         about = os.fstat(descriptor)

@@ -1,4 +1,4 @@
-"""The user's own directory for what mam remembers outside of stores: what is trusted, where jobs run, which stores."""
+"""The user's state directory: what is trusted, where jobs run, and which stores the user has opened."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def state_directory() -> str:
 
 
 def remember_store(address: str) -> None:
-    """One empty file for each store, named by its address: an open store costs one look at a name, and nothing has to
-    be read, locked or rewritten. That it cannot be remembered stops nobody."""
+    """Creates one empty file for each store, named after its address: no file has to be read, locked or rewritten. A
+    failure is ignored."""
     path = os.path.join(state_directory(), STORES, as_file_name(address))
     if os.path.exists(path):
         return
@@ -27,11 +27,11 @@ def remember_store(address: str) -> None:
 
         sync_directory(directory)
     except (OSError, ValueError, StoreUnavailable):
-        return  # an address that is longer than a file's name can be, a home that cannot be written
+        return  # the address is too long for a file name, or the home is read-only
 
 
 def known_stores() -> list[str]:
-    """The addresses of all stores that this user has opened, in order."""
+    """The addresses of all stores that this user has opened, sorted."""
     try:
         names = os.listdir(os.path.join(state_directory(), STORES))
     except OSError:
@@ -44,12 +44,12 @@ def forget_store(address: str) -> None:
 
 
 def as_file_name(address: str) -> str:
-    """As the name of a file."""
+    """The address, escaped for use as a file name."""
     return address.replace("%", "%25").replace("/", "%2F")
 
 
 def make_private(directory: str) -> str:
-    """The directory, made if need be, and nobody's but the user's. Its real path, so that no link is met below it."""
+    """Creates the directory if it is missing, refuses one that others can write, and returns its real path."""
     from mam.stores.private_files import make_directories
 
     make_directories(directory)

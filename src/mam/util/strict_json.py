@@ -1,8 +1,8 @@
-"""The one reader of JSON that mam did not write itself. Whatever the input is, the answer is a value or a ValueError.
+"""The parser for JSON that mam did not write. For any input it returns a value or raises ValueError.
 
-It limits the depth before it parses, so that neither the parser nor any code that walks the value later runs out of
-stack. It refuses what programs read differently: NaN, and numbers that no float holds. `strict_json` also refuses two
-values for one name; `safe_json` keeps the last of them, since other vendors' programs may write that.
+It limits the depth before it parses, so that neither the parser nor later code overflows the stack. It refuses what
+programs read differently: NaN, and numbers that no float holds. `strict_json` also refuses duplicate names;
+`safe_json` keeps the last value, because other vendors' programs may write duplicates.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEPTH_LIMIT = 100
-"""Levels: more than any program that mam listens to writes, and few enough for every reader's stack."""
+"""Levels: more than any supported program writes, and few enough for every parser's stack."""
 DIGITS_LIMIT = 300
-"""A whole number with more digits does not fit into a float either."""
+"""An integer with more digits does not fit into a float."""
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class UnsafeJson(ValueError):
-    """JSON to some; the text says what others would not read, or read differently."""
+    """Input that some programs do not accept as JSON, or read differently."""
 
 
 class DuplicateName(UnsafeJson):
-    """Two values for one name in one object."""
+    """An object has the same name twice."""
 
 
 def strict_json(data: bytes, depth: int = DEPTH_LIMIT) -> Any:
-    """A ValueError when the bytes are no JSON, UnsafeJson when only some programs would call them that."""
+    """ValueError when the bytes are not JSON, UnsafeJson when programs disagree about them."""
     return _parse_strict(_check_depth(data.decode(), depth))
 
 
 def safe_json(data: bytes | str) -> Any:
-    """The same, with the last value of a name that an object has twice."""
+    """As `strict_json`, but of a duplicate name the last value counts."""
     return _parse_lenient(_check_depth(data if isinstance(data, str) else data.decode("utf-8-sig"), DEPTH_LIMIT))
 
 
 def is_deeper(value: Any, limit: int) -> bool:
-    """Whether a value that is already parsed has more levels. Level by level, so that no depth is too much for it."""
+    """Whether a parsed value has more levels than the limit; not recursive, so that any depth is safe."""
     level = [value]
     while limit and level:
         inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, (dict, list))]
@@ -50,7 +50,7 @@ def is_deeper(value: Any, limit: int) -> bool:
 
 
 def _check_depth(text: str, depth: int) -> str:
-    """The text. A bracket counts outside of strings only; those end at a quote that no backslash precedes."""
+    """The text, if it is not too deep. Only brackets outside of strings count."""
     if text.count("[") + text.count("{") > depth:
         outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
         if max(accumulate(_STEPS[letter] for letter in outside if letter in _STEPS), default=0) > depth:
@@ -70,7 +70,7 @@ def _reject_constant(word: str) -> Any:
 
 
 def _finite(word: str) -> float:
-    """1e999 is a number to JSON, and to few programs that read it."""
+    """JSON allows 1e999, which few programs can read."""
     number = float(word)
     if number in (float("inf"), float("-inf")):
         raise UnsafeJson("it holds a number that is too large")

@@ -1,7 +1,6 @@
 """One attempt at one job, from the claim to its end: prepare, run, watch, check, finish.
 
-Nothing in here may keep the worker from its next job: what goes wrong becomes the job's reason, and what cannot even be
-written down is left to the lease.
+An attempt never stops the worker. Every error becomes the job's reason; what cannot be written is left to the lease.
 """
 
 from __future__ import annotations
@@ -9,44 +8,47 @@ from __future__ import annotations
 import os
 import time
 
-from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, WorkDirMissing
-from mam.jobs.worker_acts import Ending, OutcomeReported
+from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, StoreMissing, StoreUnavailable, WorkDirMissing
+from mam.jobs.worker_acts import Ending
 from mam.util.state_dir import make_private
 from mam.work import supervision
-from mam.work.adapters.port import EXIT, SAID
+from mam.work.adapters.port import EXIT, SAID, Launch
 from mam.work.agent_turn import AgentTurn
 from mam.work.brief import brief
-from mam.work.claim import STORE_UNREACHABLE, Claim
+from mam.work.claim import STORE_UNREACHABLE, Claim, Reported, StartReporter
 from mam.work.host_checks import describe_error, is_machine_error
 from mam.work.outcome import failure, result_text, run_facts, was_interrupted
 from mam.work.process.messages import Failed
-from mam.work.process.orphans import EarlierAttempts
 from mam.work.process.pidfiles import recorded_processes
 from mam.work.process.runner import Plan
-from mam.work.start_reporter import MOMENT_SECONDS, StartReporter
+from mam.work.process.takeover import EarlierAttempts, end_earlier, end_orphans
 from mam.work.state_dirs import output_path, private_prefix
 from mam.work.supervision import Supervision
-from mam.work.takeover import end_earlier, end_orphans
+from mam.work.usage_limits import UsageLimits
 from mam.work.validator import check
+from mam.work.verdict import Finish, GiveUp, HandBack, HandBackUnstarted, Postpone, WaitForReset
 from mam.work.workdir import prepare_workdir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import ParamSpec, TypeVar
 
     from mam.jobs.record import Job, Json
-    from mam.work.adapters.port import Launch
     from mam.work.context import WorkerContext
     from mam.work.door.server import Door
     from mam.work.process.channel import Channel
     from mam.work.process.messages import LastMessage
+    from mam.work.verdict import Verdict
     from mam.work.workdir import WorkDir
 
+    P = ParamSpec("P")
     T = TypeVar("T")
 
-POSTPONED_SECONDS = 60.0
-_PAUSE_SECONDS = 0.5
+SHORT_RUN_SECONDS = 0.1
+"""A run that ends within this time is reported, start and end, in one write."""
+_RETRY_SECONDS = 0.5
+_BY_PERSON = Launch(argv=(), env={}, success=SAID)
 
 
 class Attempt:
@@ -56,86 +58,112 @@ class Attempt:
         self._claim = Claim(context.registry, job)
         self.supervision = Supervision(self._claim, job, context.lease_seconds, context.grace_seconds)
         self._start_reporter = StartReporter(self._claim)
+        self._limits = UsageLimits(context.registry, self._claim, job)
         self._private = private_prefix(context.work_directory, job.job_id, job.attempt)
-        self._removes_worktree = False
-        """Whether its worktree goes when the end is written."""
         self._begun: Json = {"attempt": job.attempt, "host": os.uname().nodename}
+        """The `run` of the record, as far as it is known."""
+        self._launch = _BY_PERSON
+        self._last: LastMessage | None = None
+        """How the agent's process ended; None if there was none."""
         self._turn: AgentTurn | None = None
-        """What is heard of a coding agent; None for all others."""
+        """The turn of a coding agent, whose output mam reads; None for other agents."""
         self._keeper: Channel | None = None
-        """The agent's, when there is nothing left to keep."""
+        """The agent's keeper, once it is idle."""
         self._pid_line: int | None = None
+        self._removes_worktree = False
+        """Whether the worktree is removed once the end is written."""
 
     def run(self) -> None:
         """Never raises."""
         try:
             with self.supervision:
-                write = self._run()
-            write()
-        except ClaimLost as lost:
-            self._context.say(self.job, f"given up: {lost}")
-        except (WorkDirMissing, *STORE_UNREACHABLE) as missing:
-            self._postpone(str(missing))
-        except MachineUnfit as unfit:
-            self._hand_back_unbegun(str(unfit.facts["why"]))
-        except FetchFailed as failed:
-            self._finish(Ending(run=self._begun, reason=str(failed), retryable=True))
-        except MamError as error:
-            self._finish(Ending(run=self._begun, reason=str(error)))
-        except (OSError, MemoryError) as error:
-            if is_machine_error(error) and not self._start_reporter.has_started:
-                self._hand_back_unbegun(describe_error(error))
-            else:
-                self._finish(Ending(run=self._begun, reason=f"the worker's system: {describe_error(error)}"))
+                verdict = self._attempt()
+            self._finish(verdict)
         except Exception as error:
-            self._finish(Ending(run=self._begun, reason=f"a bug in mam: {type(error).__name__}: {error}"))
+            self._write(self._error_verdict(error))
         finally:
             if self._keeper is not None:
                 self._keeper.close()
             if self._pid_line is not None:
                 self._context.pid_file.remove(self._pid_line, is_tree_gone=False)
 
-    def _run(self) -> Callable[[], None]:
-        """All but the last word, which is what comes back."""
-        self._end_earlier()
-        if not os.path.isdir(self._context.work_directory):  # somebody has cleared all of it away
-            make_private(self._context.work_directory)
-        workdir = prepare_workdir(self.job, self._context.work_directory, self._context.workdirs, self._context.repos)
-        self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note}
+    def _attempt(self) -> Verdict:
+        self._end_earlier_attempts()
+        workdir = self._prepare()
         text = brief(self.job)
         launch = self._context.adapter(self.job).launch(self.job, text, workdir, self._private)
         if launch is None:
-            self._by_hand(text)
-            return self._judged(None, SAID, (), workdir)
-        with self._context.door(
-            self.job, workdir.path, self.supervision.note_report, self._start_reporter.report
-        ) as door:
-            self.supervision.waits_for_children = lambda: door.waits > 0
-            last = self._agent(launch, workdir, door)
-        return self._judged(last, launch.success, launch.retry_codes, workdir)
+            self._wait_for_person(text)
+        else:
+            self._run_agent(launch, workdir)
+        return self._judge(workdir)
 
-    def _end_earlier(self) -> None:
-        """Two attempts are never both at work where this worker can help it; where it cannot, the record says so."""
+    def _finish(self, verdict: Verdict) -> None:
+        self._write(verdict)
+
+    def _error_verdict(self, error: Exception) -> Verdict:
+        match error:
+            case ClaimLost():
+                return GiveUp(reason=str(error))
+            case WorkDirMissing() | StoreUnavailable() | StoreMissing():
+                return Postpone(reason=str(error))
+            case MachineUnfit():
+                return HandBackUnstarted(reason=str(error.facts["why"]))
+            case MamError():
+                reason = str(error)
+            case OSError() | MemoryError():
+                if is_machine_error(error) and not self._start_reporter.has_started:
+                    return HandBackUnstarted(reason=describe_error(error))
+                reason = f"the worker's system: {describe_error(error)}"
+            case _:
+                reason = f"a bug in mam: {type(error).__name__}: {error}"
+        return Finish(ending=Ending(run=self._begun, reason=reason, retryable=isinstance(error, FetchFailed)))
+
+    # -- prepare ---------------------------------------------------------------------------------------------------
+
+    def _end_earlier_attempts(self) -> None:
+        """Ends processes of earlier attempts on this host. The record names those that could not be ended."""
         job, run = self.job, self.job.run or {}
         earlier = recorded_processes(job, self._context.work_directory) if job.attempt > 1 else []
-        if not _is_over(job) and isinstance(run.get("process"), dict):
+        if not _has_ended_run(job) and isinstance(run.get("process"), dict):
             earlier.append({**run["process"], "host": run.get("host")})
         find_orphans = EarlierAttempts(job_id=job.job_id, attempt=job.attempt, mark=self._context.mark).find_orphans
         left = [end_earlier(process, find_orphans) for process in earlier]
-        if _may_have_left_somebody(job):
+        if _may_have_left_processes(job):
             left.append(end_orphans(find_orphans))
-        if told := [words for words in left if words is not None]:
-            self._begun["earlier"] = told[-1]
+        if problems := [problem for problem in left if problem is not None]:
+            self._begun["earlier"] = problems[-1]
 
-    def _agent(self, launch: Launch, workdir: WorkDir, door: Door) -> LastMessage:
-        env = {**self._context.environment(self.job), **launch.env, "MAM_SOCKET": door.address}
-        if launch.reader is not None:
-            prices = self._context.prices(self.job)
-            self._turn = AgentTurn(self._context.registry, self._claim, self.job, launch, self._begun, prices)
-        is_heard = self._turn is not None
-        plan = Plan(
-            argv=tuple(launch.argv), env=env, cwd=workdir.path, stdin=launch.stdin, tee=is_heard, tee_errors=is_heard
-        )
+    def _prepare(self) -> WorkDir:
+        context = self._context
+        if not os.path.isdir(context.work_directory):  # a user may have removed it
+            make_private(context.work_directory)
+        workdir = prepare_workdir(self.job, context.work_directory, context.workdirs, context.repos)
+        self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note}
+        return workdir
+
+    # -- run and watch ---------------------------------------------------------------------------------------------
+
+    def _run_agent(self, launch: Launch, workdir: WorkDir) -> None:
+        self._launch = launch
+        with self._open_door(workdir) as door:
+            env = {**self._context.environment(self.job), **launch.env, "MAM_SOCKET": door.address}
+            if launch.reader is not None:
+                clock, prices = self._context.registry.store.clock, self._context.prices(self.job)
+                self._turn = AgentTurn(self._claim, self._limits, clock, self.job, launch, self._begun, prices)
+            is_read = self._turn is not None
+            plan = Plan(
+                argv=tuple(launch.argv), env=env, cwd=workdir.path, stdin=launch.stdin, tee=is_read, tee_errors=is_read
+            )
+            self._last = self._watch(plan)
+
+    def _open_door(self, workdir: WorkDir) -> Door:
+        report_start = self._start_reporter.report
+        door = self._context.door(self.job, workdir.path, self.supervision.note_report, report_start)
+        self.supervision.waits_for_children = lambda: door.waits > 0
+        return door
+
+    def _watch(self, plan: Plan) -> LastMessage:
         log = output_path(self._context.work_directory, self.job.job_id, self.job.attempt)
         with self._context.guardian.start(plan, log) as run:
             self.supervision.attach(run)
@@ -143,10 +171,10 @@ class Attempt:
             if run.started is not None:
                 self._begun["process"] = run.started.to_json()
                 self._pid_line = self._context.pid_file.add(self.job, self._begun)
-                self._happened()
-                can_wait = self._pid_line is not None and self._turn is None
-                if not (can_wait and self.supervision.ends_within(run, MOMENT_SECONDS)):
-                    self._insist(self._start_reporter.report)
+                self._note_start()
+                may_be_short = self._pid_line is not None and self._turn is None
+                if not (may_be_short and self.supervision.ends_within(run, SHORT_RUN_SECONDS)):
+                    self._retry_while_unreachable(self._start_reporter.report)
             if self._turn is None:
                 last = self.supervision.wait_until_ended(run)
             else:
@@ -157,70 +185,57 @@ class Attempt:
             return last
 
     def _remove_pid_line(self) -> None:
-        """Before its keeper may have another job's agent."""
+        """Before the keeper may run the agent of another job."""
         if self._pid_line is not None and self._keeper is not None:
             self._context.pid_file.remove(self._pid_line, is_tree_gone=True)
             self._pid_line = None
 
-    def _happened(self) -> None:
-        """The agent runs, so this machine can run one."""
+    def _note_start(self) -> None:
+        """The agent runs, so this machine can run agents."""
         self._start_reporter.agent_started(self._begun)
         self._context.backoff.reset()
 
-    def _by_hand(self, text: str) -> None:
-        """A person does it: the brief is shown, and the job is theirs until they say `mam complete` or `mam fail`."""
-        self._happened()
-        self._insist(self._start_reporter.report)
+    def _wait_for_person(self, text: str) -> None:
+        """Shows the brief, then waits until the person runs `mam complete` or `mam fail`."""
+        self._note_start()
+        self._retry_while_unreachable(self._start_reporter.report)
         self._context.show(text)
         self.supervision.wait_until_reported()
 
-    # -- how it ends -----------------------------------------------------------------------------------------------
+    # -- judge and check -------------------------------------------------------------------------------------------
 
-    def _judged(
-        self, last: LastMessage | None, success: str, retry_codes: tuple[int, ...], workdir: WorkDir
-    ) -> Callable[[], None]:
-        facts = run_facts(self._begun, last)
+    def _judge(self, workdir: WorkDir) -> Verdict:
+        last, turn, run = self._last, self._turn, run_facts(self._begun, self._last)
         if self.supervision.ended_because == supervision.REVOKED:
-            return self._give_up
+            return GiveUp()
         if was_interrupted(last, self.supervision.ended_because):
-            return lambda: self._hand_back(facts)
+            return HandBack(run=run)
         if isinstance(last, Failed) and last.is_machine_error:
-            return lambda: self._hand_back_unbegun(last.reason)
-        # What an exit code decides is written without asking first what was said; the write itself looks.
-        unheard = success == EXIT and not self.supervision.may_have_reported
-        said = None if unheard else self._insist(self._claim.read).said
-        turn = self._turn
-        if turn is not None and self._context.waits_for_limits and turn.is_limited(said) and self._stopped() is None:
-            return lambda: self._wait_for_reset(turn, facts)
-        how = None if self.supervision.lingered else last
-        ending = self._stopped() or (None if turn is None else turn.failure(how, said))
-        ending = ending or failure(how, said, success, retry_codes)
+            return HandBackUnstarted(reason=last.reason)
+        # An exit code decides without a read of the record; see Finish.only_if_unreported.
+        is_unread = self._launch.success == EXIT and not self.supervision.may_have_reported
+        reported = None if is_unread else self._retry_while_unreachable(self._claim.read).said
+        if turn is not None and self._context.waits_for_limits and self._stopped() is None:
+            limit = turn.usage_limit(reported)
+            if limit is not None:
+                return WaitForReset(
+                    run=run, text=limit.text, resets_at_ms=limit.resets_at_ms, has_answered=turn.report.has_answered
+                )
+        ending = self._failure(reported) or self._check(workdir)
         if ending is None:
-            ending = self._checked(workdir)
-            if ending.reason is not None and self.supervision.ended_because is not None:
-                if (stopped := self._stopped()) is None:  # its check was broken off, so nobody knows
-                    return lambda: self._hand_back(facts)
-                ending = stopped
+            return HandBack(run=run)
         if ending.reason is None and self.job.repository is not None and workdir.kind == "worktree":
-            ending = self._delivered(ending, facts)
-        result = result_text(last, said) if turn is None else turn.result(said)
-        ending = ending.replace(run=facts, result=result)
+            ending = self._deliver(ending, run)
+        result = result_text(last, reported) if turn is None else turn.result(reported)
+        return Finish(ending=ending.replace(run=run, result=result), only_if_unreported=is_unread)
 
-        def with_words(said: Json) -> Ending:
-            judged = self._stopped() or failure(how, said, success, retry_codes) or ending
-            return judged.replace(run=facts, result=result_text(last, said))
-
-        return lambda: self._finish(ending, with_words if unheard else None)
-
-    def _delivered(self, ending: Ending, facts: Json) -> Ending:
-        """The lease is renewed meanwhile, as during the checks."""
-        from mam.work.git.delivery import COMMAND, deliver
-
-        command = self._context.request_command or COMMAND
-        delivery = deliver(self.job, self._context.work_directory, self._context.repos, command, self._private)
-        facts.update(delivery.run)
-        self._removes_worktree = delivery.is_clean
-        return ending.replace(reason=delivery.reason)
+    def _failure(self, reported: Json | None) -> Ending | None:
+        """Why the attempt failed before its work was checked; None if there is work to check."""
+        last = None if self.supervision.lingered else self._last
+        turn_failure = None if self._turn is None else self._turn.failure(last, reported)
+        return (
+            self._stopped() or turn_failure or failure(last, reported, self._launch.success, self._launch.retry_codes)
+        )
 
     def _stopped(self) -> Ending | None:
         if self.supervision.ended_because == supervision.TIMED_OUT:
@@ -229,91 +244,99 @@ class Attempt:
             return Ending(run={}, reason=f"silent for {self.job.idle_timeout_sec} s")
         return None
 
-    def _checked(self, workdir: WorkDir) -> Ending:
-        job = self.job
+    def _check(self, workdir: WorkDir) -> Ending | None:
+        """None if the check itself was interrupted, so that its result is unknown."""
+        job, context = self.job, self._context
         if not job.expected_artifacts and job.validation is None:
             return Ending(run={})
-        context = self._context
         checks = check(job, workdir.path, context.guardian, self._private, context.mark, on_run=self.supervision.attach)
+        if checks["problem"] is not None and self.supervision.ended_because is not None:
+            return self._stopped()
         return Ending(run={}, checks=checks, reason=checks["problem"])
 
-    # -- the last word ---------------------------------------------------------------------------------------------
+    def _deliver(self, ending: Ending, run: Json) -> Ending:
+        """Commits and pushes the work. The lease is renewed meanwhile, as during the checks."""
+        from mam.work.git.delivery import COMMAND, deliver
 
-    def _give_up(self) -> None:
-        self._context.say(self.job, "given up: the claim is gone")
+        command = self._context.request_command or COMMAND
+        delivery = deliver(self.job, self._context.work_directory, self._context.repos, command, self._private)
+        run.update(delivery.run)
+        self._removes_worktree = delivery.is_clean
+        return ending.replace(reason=delivery.reason)
 
-    def _hand_back(self, facts: Json) -> None:
-        if self._write(lambda: self._claim.hand_back(facts, self._start_reporter.unreported())) is not None:
-            self._context.say(self.job, "handed back")
+    # -- write -----------------------------------------------------------------------------------------------------
 
-    def _hand_back_unbegun(self, why: str) -> None:
-        """Another worker may have what this machine lacks. Nothing has run, so the record of the last run stays."""
-        seconds = self._context.backoff.start()
-        reason = f"{self._begun['host']} cannot run it now: {why}"
-        if self._write(lambda: self._claim.hand_back(reason=reason)) is not None:
-            self._context.say(self.job, f"handed back: {reason}; the next claim is in {seconds:.0f} s")
-
-    def _wait_for_reset(self, turn: AgentTurn, facts: Json) -> None:
-        job = self._write(lambda: turn.wait_for_reset(facts))
-        if job is not None:
-            self._context.say(job, f"waits until {job.due_at}: {job.reason}")
-
-    def _postpone(self, why: str) -> None:
-        if self._write(lambda: self._claim.postpone(why, POSTPONED_SECONDS)) is not None:
-            self._context.say(self.job, why)
-
-    def _finish(self, ending: Ending, with_words: Callable[[Json], Ending] | None = None) -> None:
-        """`with_words` judges again when it turns out that the agent has said something."""
-        if self._turn is not None:
-            self._turn.resume_others()
-        began = self._start_reporter.unreported()
+    def _write(self, verdict: Verdict) -> None:
+        """A write that the store rejects is left to the lease."""
         try:
-            job = self._write(lambda: self._claim.finish(ending, began, only_if_unreported=with_words is not None))
-        except OutcomeReported as spoken:
-            if with_words is not None:
-                self._finish(with_words(spoken.said))
-            return
-        if job is not None:
-            if _is_over(job):
-                self._give_keeper_back()
-            why = f": {job.reason}" if job.reason and job.status != "completed" else ""
-            self._context.say(job, f"{job.status}{why}")
-            if self._removes_worktree:
-                from mam.work.git.delivery import remove_clean_worktree
-
-                remove_clean_worktree(self._context.work_directory, job.job_id)
-
-    def _give_keeper_back(self) -> None:
-        keeper, self._keeper = self._keeper, None
-        self._context.guardian.return_keeper(keeper)
-
-    def _write(self, write: Callable[[], Job]) -> Job | None:
-        try:
-            return self._insist(write)
+            message = self._retry_while_unreachable(self._write_once, verdict)
         except MamError as error:
-            self._context.say(self.job, f"left to its lease: {error}")
-            return None
+            message = f"left to its lease: {error}"
+        self._context.say(self.job, message)
 
-    def _insist(self, write: Callable[[], T]) -> T:
-        """A store that is away must not cost an hour's work: it is asked until it answers, since whatever became of the
-        job meanwhile, the fence will say so. A worker that has to go does not wait for longer than a lease."""
+    def _write_once(self, verdict: Verdict) -> str:
+        """Returns what the worker prints about it."""
+        match verdict:
+            case GiveUp():
+                return f"given up: {verdict.reason}"
+            case HandBack():
+                self._claim.hand_back(verdict.run, self._start_reporter.unreported())
+                return "handed back"
+            case HandBackUnstarted():
+                seconds = self._context.backoff.start()
+                reason = f"{self._begun['host']} cannot run it now: {verdict.reason}"
+                self._claim.hand_back(reason=reason)
+                return f"handed back: {reason}; the next claim is in {seconds:.0f} s"
+            case Postpone():
+                self._claim.postpone(verdict.reason, verdict.seconds, verdict.waiting_for)
+                return verdict.reason
+            case WaitForReset():
+                job = self._limits.wait_for_reset(verdict)
+                return f"waits until {job.due_at}: {job.reason}"
+            case Finish():
+                return self._write_end(verdict)
+
+    def _write_end(self, verdict: Finish) -> str:
+        if self._turn is not None:
+            self._limits.resume_others()
+        began = self._start_reporter.unreported()
+        job = self._claim.finish(verdict.ending, began, only_if_unreported=verdict.only_if_unreported)
+        if isinstance(job, Reported):
+            return self._write_end(Finish(ending=self._with_report(verdict.ending, job.outcome)))
+        if _has_ended_run(job):
+            keeper, self._keeper = self._keeper, None
+            self._context.guardian.return_keeper(keeper)
+        if self._removes_worktree:
+            from mam.work.git.delivery import remove_clean_worktree
+
+            remove_clean_worktree(self._context.work_directory, job.job_id)
+        return f"{job.status}: {job.reason}" if job.reason and job.status != "completed" else str(job.status)
+
+    def _with_report(self, ending: Ending, reported: Json) -> Ending:
+        """The ending, judged again with the outcome that the agent had reported unnoticed."""
+        judged = self._failure(reported) or ending
+        return judged.replace(run=ending.run, result=result_text(self._last, reported))
+
+    def _retry_while_unreachable(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Retries while the store is unreachable, so that an outage does not cost an hour's work; the fence decides
+        whether the claim still holds. A worker that has to leave retries for one lease at most."""
         ends = time.monotonic() + self._context.lease_seconds
         while True:
             try:
-                return write()
-            except STORE_UNREACHABLE as away:
+                return call(*args, **options)
+            except STORE_UNREACHABLE as error:
                 if self._context.is_leaving and time.monotonic() >= ends:
                     raise
-                self._context.say_unreachable(away)
-                time.sleep(_PAUSE_SECONDS)
+                self._context.say_unreachable(error)
+                time.sleep(_RETRY_SECONDS)
 
 
-def _may_have_left_somebody(job: Job) -> bool:
-    """Whether there is an attempt before this one of which the record does not say how it ended."""
-    known = (job.run or {}).get("attempt") if _is_over(job) else 0
+def _may_have_left_processes(job: Job) -> bool:
+    """Whether the record does not say how some earlier attempt ended."""
+    known = (job.run or {}).get("attempt") if _has_ended_run(job) else 0
     return job.attempt - 1 > (known if type(known) is int else 0)
 
 
-def _is_over(job: Job) -> bool:
-    """Whether the record says how its last run ended, so that nobody will look for what is left of it."""
+def _has_ended_run(job: Job) -> bool:
+    """Whether the record says how its last run ended, so that no worker will look for its processes."""
     return "exit_code" in (job.run or {})

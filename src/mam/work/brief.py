@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 
+from mam.agent_table import agent_kind
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Job
@@ -41,7 +43,7 @@ def _opening(job: Job, mark: str, place: str | None) -> str:
 
 
 def _reporting(job: Job, *, in_session: bool) -> str:
-    if job.agent == "codex" and job.permissions != "full" and not in_session:
+    if not (agent_kind(job.agent).reaches_mam_in_sandbox or job.permissions == "full" or in_session):
         return (
             "How to report:\n"
             "- Your commands run in a sandbox that cannot reach mam, so do not call it; what you do is seen.\n"
@@ -70,7 +72,7 @@ def _last_word(job: Job, *, in_session: bool) -> str:
             "If the end of your turn is seen, your last message is kept as the result, also without `mam complete`.\n"
             f"If you may not run commands and it cannot be done, begin that message with {CANNOT} and say why.\n"
         )
-    if job.agent not in ("claude-code", "codex", "opencode"):
+    if not agent_kind(job.agent).is_coding_agent:
         return ""
     return (
         "Without `mam complete` your last message is kept as the result. If you may not run commands and it cannot be\n"

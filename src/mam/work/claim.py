@@ -1,11 +1,15 @@
-"""A worker's hold on one job under one claim: everything that it writes is fenced by the attempt and the claim id."""
+"""A worker's claim on one job. Attempt and claim id fence everything that the worker writes."""
 
 from __future__ import annotations
+
+from threading import Lock
 
 from mam.errors import StoreMissing, StoreUnavailable
 from mam.jobs import acts, usage_limit, worker_acts
 from mam.jobs.ending import supervised_end
 from mam.jobs.sweep import backoff_seconds
+from mam.jobs.worker_acts import OutcomeReported
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,14 +22,20 @@ if TYPE_CHECKING:
     from mam.util.clock import Moment
 
     class FenceFields(TypedDict):
-        """What names the claim in every write."""
+        """The fence of every write."""
 
         attempt: int
         claim_id: str | None
 
 
 STORE_UNREACHABLE = (StoreUnavailable, StoreMissing)
-"""What a store that does not answer raises. To a holder it is away: a directory that was moved may come back."""
+"""A store that does not answer. A directory that was moved may come back, so the holder of a claim retries."""
+
+
+class Reported(Frozen):
+    """The agent has reported an outcome, so the job did not end."""
+
+    outcome: Json
 
 
 class Claim:
@@ -38,7 +48,7 @@ class Claim:
         return self._registry.store.get(self._job_id)
 
     def renew(self, lease_seconds: float, *, heard: bool) -> Job:
-        """`heard` says whether the agent gave a sign; the worker's own breath is none."""
+        """`heard` is whether the agent has shown activity since the last renewal."""
         return self._registry.act(
             self._job_id, "renew",
             lambda job, now: acts.heartbeat(
@@ -52,7 +62,7 @@ class Claim:
         )
 
     def progress(self, detail: str, run: Json) -> Job:
-        """Told by the worker about its agent, with what is known of the run by now."""
+        """Publishes progress of the agent and stores `run`, as far as it is known."""
         return self._registry.act(
             self._job_id, "progress",
             lambda job, now: acts.publish(
@@ -73,8 +83,14 @@ class Claim:
             self._job_id, "quiet", lambda job, now: worker_acts.quiet(job, now, **self._fence, seconds=seconds)
         )
 
-    def finish(self, ending: Ending, began: Json | None = None, *, only_if_unreported: bool = False) -> Job:
-        """With `only_if_unreported`, worker_acts.OutcomeReported is raised if the agent has reported an outcome."""
+    def finish(self, ending: Ending, began: Json | None = None, *, only_if_unreported: bool = False) -> Job | Reported:
+        """With `only_if_unreported` the job ends only if the agent has reported no outcome."""
+        try:
+            return self._finish(ending, began, only_if_unreported=only_if_unreported)
+        except OutcomeReported as reported:
+            return Reported(outcome=reported.said)
+
+    def _finish(self, ending: Ending, began: Json | None, *, only_if_unreported: bool) -> Job:
         if began is None and not ending.retryable:
             ended = supervised_end(**self._fence, ending=ending, only_if_unreported=only_if_unreported)
             return self._registry.end(self._job_id, "finish", ended)
@@ -97,7 +113,6 @@ class Claim:
         )  # fmt: skip
 
     def publish(self, event: str, detail: str, data: Json) -> Job:
-        """What was seen of the agent, as an event of the job."""
         return self._registry.publish(self._job_id, event=event, detail=detail, data=data, **self._fence)
 
     def hand_back(self, run: Json | None = None, began: Json | None = None, reason: str | None = None) -> Job:
@@ -107,3 +122,32 @@ class Claim:
                 job, now, **self._fence, run=run, began=began, reason=reason
             ),
         )  # fmt: skip
+
+
+class StartReporter:
+    """Reports that an agent runs: at once when the agent uses its door, otherwise a moment after its start. The start
+    and the end of a shorter run are reported in one write. The attempt's thread and the door's may both call `report`;
+    one of them writes. The processes are in the pid file before (`process/pidfiles.py`)."""
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._lock = Lock()
+        self._run: Json | None = None
+        self.has_started = False
+
+    def agent_started(self, run: Json) -> None:
+        with self._lock:
+            self._run = run
+            self.has_started = True
+
+    def report(self) -> None:
+        """Does nothing before the start, and after it has been reported."""
+        with self._lock:
+            if self._run is not None:
+                self._claim.started(self._run)
+                self._run = None
+
+    def unreported(self) -> Json | None:
+        """The start that the writer of the end must report too."""
+        with self._lock:
+            return self._run

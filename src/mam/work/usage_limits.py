@@ -1,5 +1,5 @@
-"""What follows from a usage limit that an attempt has met: its agent pauses, its job waits, one is tried, the rest
-follow."""
+"""Usage limits: after an attempt meets one, its agent is paused and its job waits. After the reset mam lets one job try
+(the probe), and resumes the agent when that job gets an answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from mam.jobs.usage_limit import end_of_limit, is_probe, limit_pause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.jobs.record import Job, Json
+    from mam.jobs.record import Job
     from mam.registry import Registry
     from mam.work.claim import Claim
+    from mam.work.verdict import WaitForReset
 
 
 class UsageLimits:
@@ -20,21 +21,21 @@ class UsageLimits:
         self._job = job
         self._hits = _hits_of(job)
 
-    def wait_for_reset(self, words: str, resets_at_ms: int | None, facts: Json, *, answered: bool) -> Job:
-        """First the pause: whoever dies in between leaves a pause that ends by itself, and a job that its lease brings
-        back."""
-        hits = 0 if answered else self._hits
+    def wait_for_reset(self, limit: WaitForReset) -> Job:
+        """Writes the pause first: a worker that is killed between the two writes leaves a pause that ends at the reset
+        and a job that its lease returns."""
+        hits = 0 if limit.has_answered else self._hits
         now = self._registry.store.clock.now()
-        until_ms = end_of_limit(resets_at_ms, hits, now)
-        reason = f"usage limit of {self._job.agent}: {words}"
+        until_ms = end_of_limit(limit.resets_at_ms, hits, now)
+        reason = f"usage limit of {self._job.agent}: {limit.text}"
         pause = limit_pause(self._registry.store.pauses(), self._job, until_ms, reason, now)
         if pause is not None:
             self._registry.pause(pause)
-        facts = {**facts, "agent": {**facts.get("agent", {}), "limits": hits + 1}}
-        return self._claim.limited(until_ms, reason, facts)
+        run = {**limit.run, "agent": {**limit.run.get("agent", {}), "limits": hits + 1}}
+        return self._claim.limited(until_ms, reason, run)
 
     def resume_others(self) -> None:
-        """They waited for what becomes of this one. If that cannot be told now, their pause ends by itself."""
+        """Ends the agent's pause if this job was the probe. If the store is away, the pause ends at its time."""
         hits, self._hits = self._hits, 0
         try:
             if hits and is_probe(self._registry.store.pauses(), self._job):
@@ -44,7 +45,7 @@ class UsageLimits:
 
 
 def _hits_of(job: Job) -> int:
-    """How many limits in a row this job has met; an answer in between begins anew."""
-    about = (job.run or {}).get("agent")
-    hits = about.get("limits") if isinstance(about, dict) else None
+    """How many limits in a row this job has met; an answer resets the count."""
+    agent = (job.run or {}).get("agent")
+    hits = agent.get("limits") if isinstance(agent, dict) else None
     return hits if type(hits) is int and 0 <= hits < 1000 else 0

@@ -97,8 +97,7 @@ def choices_for(option: str) -> tuple[str, ...]:
 def agents() -> Iterator[tuple[str, str]]:
     from mam.work.adapters import known_agents
 
-    names = [*known_agents(load_config()), "claude-code", "codex", "opencode"]
-    return ((name, "") for name in dict.fromkeys(names))
+    return ((name, "") for name in known_agents(load_config()))
 
 
 def events() -> Iterator[tuple[str, str]]:

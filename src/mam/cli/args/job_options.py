@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from mam.agent_table import AGENTS
 from mam.cli.args.options import at_door, job_registry, number, registry_of
 from mam.cli.args.text_files import read_text
 from mam.cli.render.streams import say
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
 
 
 def add_job_options(parser: Parser) -> None:
-    parser.add_argument(
-        "--agent", metavar="A", help="the kind of worker: claude-code, codex, opencode, shell, human, …"
-    )
+    parser.add_argument("--agent", metavar="A", help=f"the kind of worker: {', '.join(AGENTS)}, …")
     parser.add_argument(
         "--agent-session", "-s", metavar="LABEL", help="the label, which selects the worker; default: the agent's name"
     )

@@ -1,1 +1,1 @@
-"""Jobs as files on one host: a directory a person can read, behind a journal that a power cut cannot confuse."""
+"""Jobs as readable files on one host, mirrored from an SQLite database."""

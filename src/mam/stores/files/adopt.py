@@ -1,5 +1,5 @@
-"""What other programs wrote into record files: seen by `list`, `get` and `doctor`, and taken over only by `mam
-adopt`."""
+"""Changes that other programs made to record files: `list`, `get` and `doctor` report them, and only `mam adopt`
+applies them."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from mam.stores.sql.rows import Row
     from mam.util.clock import Moment
 
-LOOKED_AT = 1000
-"""Record files that a list looks at: enough for people, and a flood of files slows no command down."""
+REPORT_LIMIT = 1000
+"""Record files that `list` checks: a flood of files must not slow it down."""
 
 PATIENCE_SECONDS = 0.5
-"""How long a list waits for writers before it calls a file odd."""
+"""How long `list` waits for writers before it reports a file."""
 
 
 class Adopted(Frozen):
-    """What became of one record file."""
+    """The result for one record file."""
 
     job_id: str
     outcome: str
@@ -42,24 +42,24 @@ class Adopted(Frozen):
     why: str | None = None
 
 
-# -- what `list`, `get` and `doctor` report ----------------------------------------------------------------------------
+# -- for `list`, `get` and `doctor` ----------------------------------------------------------------------------
 
 
 def differences(store: FilesStore) -> list[Problem]:
-    """Record files that are new, changed, gone or unreadable; a bounded look."""
-    there = set(store._open_mirror().records.ids(LOOKED_AT))
-    newest = {row[0] for row in store._rows("newest ids", limit=LOOKED_AT)}
-    return _certain(store, sorted(there | newest))
+    """Record files that are new, changed, gone or unreadable; checks a bounded number."""
+    there = set(store._open_mirror().records.ids(REPORT_LIMIT))
+    newest = {row[0] for row in store._rows("newest ids", limit=REPORT_LIMIT)}
+    return _confirmed(store, sorted(there | newest))
 
 
 def difference(store: FilesStore, job_id: str) -> Problem | None:
     """How the record file of a job differs from what mam wrote, None when it does not."""
-    return next(iter(_certain(store, [job_id])), None)
+    return next(iter(_confirmed(store, [job_id])), None)
 
 
-def _certain(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
-    """A writer may be between its commit and its files, or was killed there: what looks odd is looked at again after an
-    act, which finishes those files."""
+def _confirmed(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
+    """A writer may be between its commit and its files, or was killed there. An empty act finishes those files; then
+    the suspect files are checked again."""
     suspects = [problem.file.removesuffix(".json") for problem in _differences(store, job_ids)]
     if not suspects:
         return []
@@ -67,18 +67,18 @@ def _certain(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
         with registry_lock(store.address, PATIENCE_SECONDS):
             store._in_transaction(lambda: None)
     except StoreUnavailable:
-        pass  # the store is read-only, or a writer takes long: as it looks
+        pass  # the store is read-only, or a writer takes long: report what was found
     return _differences(store, suspects)
 
 
 def _differences(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
     versions, epoch = store.versions(job_ids), store.journal_id
-    found = ((job_id, _odd(store, job_id, versions.get(job_id), epoch)) for job_id in job_ids)
+    found = ((job_id, _describe(store, job_id, versions.get(job_id), epoch)) for job_id in job_ids)
     return [Problem(file=record_name(job_id), problem=why) for job_id, why in found if why is not None]
 
 
-def _odd(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str | None:
-    """In words, what is odd about a record file; `known` is the version of the job in the registry."""
+def _describe(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str | None:
+    """How a record file differs, None if it does not; `known` is the version of the job in the registry."""
     try:
         text = store._open_mirror().records.read_bytes(job_id)
     except BadRecord as bad:
@@ -107,31 +107,31 @@ def _odd(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str |
 
 
 def foreign_ids(store: FilesStore) -> list[str]:
-    """Of all record files that `mam adopt --all` would take over."""
+    """The jobs whose record files `mam adopt --all` would adopt."""
     there = store._open_mirror().records.ids()
     gone = {row[0] for row in store._rows("newest ids", limit=-1)} - set(there)
-    odd = {problem.file.removesuffix(".json") for problem in _differences(store, there)}
+    differing = {problem.file.removesuffix(".json") for problem in _differences(store, there)}
     versions, epoch = store.versions(there), store.journal_id
-    odd |= {
+    differing |= {
         job_id for job_id in there if 0 < store._open_mirror().mirrored_version(job_id, epoch) < versions.get(job_id, 0)
     }
-    return sorted(odd) + sorted(gone)
+    return sorted(differing) + sorted(gone)
 
 
 def adopt(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool = False) -> Iterator[Adopted]:
-    """Takes record files over by the rules of `mam.jobs.adopt`, the oldest first, some at a time."""
+    """Adopts record files by the rules of `mam.jobs.adopt`, oldest first, in several transactions."""
     found, others = _read(store, job_ids, dry_run=dry_run)
     yield from others
     found.sort(key=lambda one: (parse_time(one.job.created_at), one.job.job_id))
     for chunk in chunks(found):
         if dry_run:
             known = store.versions([one.job.job_id for one in chunk])
-            yield from (_foreseen(store, one, known) for one in chunk)
+            yield from (_preview(store, one, known) for one in chunk)
         else:
             yield from store._in_transaction(_adopt_all, store, [one.job.job_id for one in chunk])
 
 
-def _foreseen(store: FilesStore, found: ParsedRecord, known: dict[str, int]) -> Adopted:
+def _preview(store: FilesStore, found: ParsedRecord, known: dict[str, int]) -> Adopted:
     job_id = found.job.job_id
     if job_id not in known:
         return Adopted(job_id=job_id, outcome="new")
@@ -142,7 +142,7 @@ def _foreseen(store: FilesStore, found: ParsedRecord, known: dict[str, int]) -> 
 
 
 def _read(store: FilesStore, job_ids: Sequence[str], *, dry_run: bool) -> tuple[list[ParsedRecord], list[Adopted]]:
-    """The records to adopt, and the outcome of the others."""
+    """The records to adopt, and the results for the other files."""
     found, others = [], []
     for job_id in job_ids:
         try:
@@ -166,7 +166,7 @@ def _adopt_all(store: FilesStore, job_ids: Sequence[str]) -> list[Adopted]:
 
 
 def _adopt(store: FilesStore, job_id: str) -> Adopted | None:
-    """Reads the file again, under the lock. None when it has gone meanwhile."""
+    """Reads the file again, under the lock. Returns None when it is gone."""
     try:
         found = store._open_mirror().records.read(job_id)
     except BadRecord as problem:
@@ -205,15 +205,15 @@ def _adoption(store: FilesStore, row: Row, found: ParsedRecord) -> Adoption:
 
 
 def insert_new(store: FilesStore, job: Job, moment: Moment) -> None:
-    """A record that mam has not seen: numbered behind the others."""
+    """Inserts a job that the registry does not have, with the next number."""
     number = int(store._rows("next number")[0][0])
     change = adopt_new(without_duplicates(store, job), number, moment, new_claim_id())
     store._insert(change, moment)
 
 
 def without_duplicates(store: FilesStore, job: Job) -> Job:
-    """A copy of another job's record leaves to that one what only one job can have: its key, its place as the retry of
-    a job, and the exclusive key that it runs under."""
+    """Removes from a copied record what only one job can have: its key, the retry of a job, and a running exclusive
+    key."""
     if store._registered_before(job.replace(retry_of=None)) is not None:
         job = job.replace(key=None)
     if store._registered_before(job.replace(key=None)) is not None:
@@ -224,6 +224,6 @@ def without_duplicates(store: FilesStore, job: Job) -> Job:
 
 
 def _rival(store: FilesStore, job: Job) -> str | None:
-    """The job that runs under its exclusive key."""
+    """The other job that runs under its exclusive key."""
     holder = store.holder(job.exclusive) if job.exclusive is not None else None
     return None if holder == job.job_id else holder

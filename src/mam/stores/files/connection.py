@@ -1,4 +1,4 @@
-"""Opening the database of a files store: whose directory it is, one that can only be read, and what to do about a
+"""Opens the database of a files store: checks the owner of the directory, opens a read-only one, and advises on a
 damaged one."""
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def check_directory(path: str) -> None:
         why = f"belongs to another user (uid {found.st_uid}), whose files mam does not touch"
         raise StoreUnavailable(store=path, problem=why)
     if found.st_mode & stat.S_IWOTH:
-        raise StoreUnavailable(store=path, problem="can be written by everybody; `chmod 700` it first")
+        raise StoreUnavailable(store=path, problem="can be written by every user; `chmod 700` it first")
 
 
 def open_connection(
     directory: str, path: str, wait_seconds: float, *, shared: bool = True, read_only: bool = False
 ) -> apsw.Connection:
-    """The database. On a disk that is full it can still be read, as in a directory that cannot be written."""
+    """Opens the database. On a full disk, or in a directory that cannot be written, it is opened for reading."""
     try:
         if read_only:
             return _open_read_only(directory, path, wait_seconds)
         return open_database(path, wait_seconds, shared=shared, under_lock=True)
-    except StoreMissing:  # the file is there and holds nothing
+    except StoreMissing:  # the file exists and is empty
         raise StoreUnavailable(store=directory, problem=f"its database is empty; {_REBUILD}") from None
     except StoreUnavailable as problem:
         if not read_only and "the disk is full" in str(problem):
@@ -59,7 +59,7 @@ def _open_read_only(directory: str, path: str, wait_seconds: float) -> apsw.Conn
 
 
 def with_advice(directory: str, problem: StoreUnavailable) -> StoreUnavailable:
-    """For a database that the record files can replace."""
+    """Adds the advice to rebuild, for a database that the record files can replace."""
     why = str(problem.facts["problem"])
     if why.startswith(("is damaged", "is not an SQLite database", "is a database of another program")):
         why = f"its database {why.partition(';')[0]}; {_REBUILD}"

@@ -1,4 +1,4 @@
-"""Whether a directory is a registry: a name that was mistyped must not become one by being looked at."""
+"""Recognises the directory of a registry: a mistyped name must not become one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OWN = (os.path.join(".store", "registry.db"), os.path.join(".store", "journal.l
 
 
 def is_files_store(path: str) -> bool:
-    """A database of mam's, or records that name themselves, as the old scripts left them."""
+    """A database of mam, or records of the old scripts whose `job_id` matches the file name."""
     if any(os.path.isfile(os.path.join(path, name)) for name in _OWN):
         return True
     try:

@@ -1,7 +1,7 @@
 """The registry's one lock: an exclusive flock on `.lock`, as the old scripts take it.
 
-It dies with its holder, is never inherited by a child, and its file is never deleted: whoever finds that `.lock` has
-become another file while waiting starts again, so that two holders on two inodes cannot exist.
+The kernel releases it when its holder dies. Children do not inherit it, and mam never deletes the file. A process that
+finds another inode at `.lock` after its wait starts again, so that there are never two holders on two inodes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOCK_FILE = ".lock"
 WAIT_SECONDS = 10.0
 
 _PAUSE, _UNLUCKY_PAUSE = 0.002, 0.0002
-"""An act takes a millisecond or two: who sleeps longer wastes the lock, and who has lost often looks oftener."""
+"""An act takes a millisecond or two, so a longer pause wastes time. A process that has waited long polls faster."""
 
 _UNLUCKY_SECONDS, _SAMPLE_SECONDS = 0.5, 0.2
 
@@ -28,10 +28,10 @@ _held: dict[tuple[str, int], list[int]] = {}
 
 
 class registry_lock:  # noqa: N801 - the seed's name, used as a function
-    """`with registry_lock(directory):` nobody else reads, changes or writes the registry meanwhile."""
+    """`with registry_lock(directory):` no other process writes the registry meanwhile."""
 
     def __init__(self, directory: str, wait_seconds: float = WAIT_SECONDS, *, is_real: bool = False) -> None:
-        """`is_real` says that the path leads through no link, which need not be found out again at each act."""
+        """`is_real`: the path is resolved already, which saves a lookup at each act."""
         self._directory = directory if is_real else os.path.realpath(directory)
         self._wait_seconds = wait_seconds
 
@@ -47,11 +47,11 @@ class registry_lock:  # noqa: N801 - the seed's name, used as a function
         key = (self._directory, get_ident())
         held = _held.get(key)
         if held is None:
-            return  # this is a child made inside the lock, which does not own it
+            return  # a child forked inside the lock does not own it
         if held[1] > 1:
             held[1] -= 1
             return
-        # Unlocked by word, not only by closing: a child forked meanwhile may have a copy of the descriptor.
+        # Unlocked explicitly: a child forked meanwhile may have a copy of the descriptor.
         fcntl.flock(held[0], fcntl.LOCK_UN)
         del _held[key]
         close_quietly(held[0])
@@ -86,7 +86,7 @@ def _open(path: str, directory: str) -> int:
 def _wait_for(descriptor: int, wait_seconds: float, directory: str) -> None:
     """Polls, since a blocking flock cannot be bounded without signals, which belong to the main program.
 
-    Giving up means that one holder keeps the lock. While it goes from hand to hand, bad luck is no reason.
+    It gives up only when one process holds the lock all the time, not when several processes take turns.
     """
     began = sampled = time.monotonic()
     holders: set[str] = set()
@@ -112,7 +112,7 @@ def _wait_for(descriptor: int, wait_seconds: float, directory: str) -> None:
 
 
 def is_still(path: str, descriptor: int) -> bool:
-    """Whether the file that was locked is still the one that others will open."""
+    """Whether the locked file is still the one that other processes open."""
     mine = os.fstat(descriptor)
     try:
         theirs = os.stat(path, follow_symlinks=False)
@@ -122,7 +122,7 @@ def is_still(path: str, descriptor: int) -> bool:
 
 
 def holder(descriptor: int) -> str:
-    """` by process N`, where the system tells."""
+    """` by process N`, where /proc/locks exists."""
     found = os.fstat(descriptor)
     wanted = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     try:
@@ -137,7 +137,7 @@ def holder(descriptor: int) -> str:
 
 
 def _forget_in_child() -> None:
-    """A forked child has copies of the descriptors; as long as it kept them, the lock would outlive its holder."""
+    """A forked child has copies of the descriptors; if it kept them, the lock would outlive its holder."""
     for descriptor, _depth in _held.values():
         os.close(descriptor)
     _held.clear()

@@ -57,7 +57,10 @@ class Mirror:
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            try:
+                os.close(descriptor)
+            except OSError:
+                pass  # of a directory that was only read: nothing is lost, and `__del__` must not print a traceback
 
     def __del__(self) -> None:
         if hasattr(self, "_descriptor"):

@@ -1,4 +1,4 @@
-"""The registry made anew from its record files, when its database is lost, damaged or older than they are."""
+"""`mam rebuild`: builds the database from the record files when it is lost, damaged or older than they are."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Rebuilt(Frozen):
     kept: str | None
     """Where the old database is now."""
     unknown: list[str]
-    """What record files do not hold and the old database did not give back."""
+    """What neither the record files nor the old database could provide."""
     without_file: list[str]
     """Jobs of the old database that have no record file; they are only in the old database now."""
 
@@ -46,14 +46,14 @@ def rebuild(directory: str, clock: Clock, wait_seconds: float) -> Rebuilt:
 
 
 class _Old:
-    """What only the old database holds."""
+    """The data that only the old database holds."""
 
     def __init__(self, store: FilesStore) -> None:
         self._archive = list(store.archive_contents())
         self._pauses = store.pauses()
         self._generations = store._rows("generations")
         self.ids = {row[0] for row in store._rows("newest ids", limit=-1)}
-        store._run("PRAGMA wal_checkpoint(TRUNCATE)")  # so that the old database is whole without its log
+        store._run("PRAGMA wal_checkpoint(TRUNCATE)")  # so that the old database is complete without its log
 
     def give_to(self, store: FilesStore) -> None:
         for chunk in chunks(self._archive):
@@ -68,7 +68,7 @@ class _Old:
 
 
 def _read_old(directory: str, clock: Clock, wait_seconds: float) -> _Old | None:
-    """None when it cannot be read."""
+    """None when the old database cannot be read."""
     try:
         store = FilesStore(directory, clock, wait_seconds)
         try:

@@ -1,8 +1,8 @@
 """The record files of a files store: `<job_id>.json` and `<job_id>.events.log`, the readable mirror of its database.
 
-Every path is a bare name below one directory descriptor, and links, devices and files of other users are never
-followed. A record file ends with `registry`: the epoch of the database, the version of the row, and a digest of what is
-before it. A file whose digest matches is mam's own, however old it is.
+Every path is a bare name below one directory descriptor. mam does not follow links, and does not read devices or files
+of other users. A record file ends with `registry`: the epoch of the database, the version of the row, and a digest of
+the text before it. mam wrote a file whose digest matches, however old it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SIZE_LIMIT = 64 * 1024 * 1024
 REGISTRY = "registry"
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # NONBLOCK: a pipe in the place of a file
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # NONBLOCK: the file may be a pipe
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _PROBLEMS = {
     errno.ELOOP: "is a link",
@@ -46,21 +46,21 @@ _TRAILER_LIMIT = 256
 
 
 class RecordStamp(Frozen):
-    """What the end of a record file says of where it came from."""
+    """The end of a record file: the database and the version that it was written from."""
 
     epoch: str
     version: int
 
 
 class ParsedRecord(Frozen):
-    """What a record file holds."""
+    """The content of a record file."""
 
     job: Job
     field_names: frozenset[str]
-    """The names of the fields that the file itself has."""
+    """The fields that the file has."""
     secrets: dict[str, Any]
     stamp: RecordStamp | None
-    """None when the file is not as mam wrote it."""
+    """None when another program wrote or changed the file."""
 
 
 def record_name(job_id: str) -> str:
@@ -72,7 +72,7 @@ def events_name(job_id: str) -> str:
 
 
 def _bare(job_id: str) -> str:
-    """A damaged or forged database may hold an id that leads elsewhere."""
+    """A damaged or forged database may contain an id that is a path."""
     if "/" in job_id or "\0" in job_id:
         raise BadRecord(file=repr(job_id), problem="is not the name of a record file")
     return job_id
@@ -87,13 +87,13 @@ def record_text(job: Job, stamp: RecordStamp) -> bytes:
 
 
 def read_stamp(text: bytes) -> RecordStamp | None:
-    """None when the file is not as mam wrote it."""
+    """None when another program wrote or changed the file."""
     at = text.rfind(_TRAILER_START, max(0, len(text) - _TRAILER_LIMIT))
     if at < 0:
         return None
     try:
-        said = strict_json(b"{" + text[at + 1 :])[REGISTRY]
-        stamp = RecordStamp(epoch=said["epoch"], version=said["version"])
+        fields = strict_json(b"{" + text[at + 1 :])[REGISTRY]
+        stamp = RecordStamp(epoch=fields["epoch"], version=fields["version"])
         is_own = text[at:] == _TRAILER % (stamp.epoch.encode(), stamp.version, _digest(text[:at], stamp))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -118,7 +118,7 @@ class RecordFiles:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def ids(self, limit: int | None = None) -> list[str]:
-        """Of the jobs that have a record file, in no order."""
+        """The ids of the jobs that have a record file, in no order."""
         from mam.jobs.input_rules import is_job_id
 
         found = []
@@ -131,8 +131,7 @@ class RecordFiles:
         return found
 
     def read_bytes(self, job_id: str) -> bytes | None:
-        """What the record file holds, None when there is none; BadRecord for anything that is not a file of the
-        user's."""
+        """The bytes of a record file, None when there is none; BadRecord unless it is a regular file of the user."""
         name = record_name(job_id)
         try:
             descriptor = os.open(name, _READ, dir_fd=self._descriptor)
@@ -188,7 +187,7 @@ class RecordFiles:
     # -- writing, under the store's lock -------------------------------------------------------------------------------
 
     def prepare(self, job_id: str, text: bytes, *, durable: bool = False) -> str:
-        """The record under a temporary name. All that can fail for want of space fails here, before the commit."""
+        """Writes the record under a temporary name. A full disk fails here, before the commit."""
         temporary = f".{job_id}.tmp"
         try:
             descriptor = os.open(temporary, _CREATE, 0o600, dir_fd=self._descriptor)
@@ -200,14 +199,14 @@ class RecordFiles:
             if durable:
                 os.fsync(descriptor)
         except BaseException:
-            self.remove(temporary)  # on a full disk its room is wanted
+            self.remove(temporary)  # frees its space on a full disk
             raise
         finally:
             os.close(descriptor)
         return temporary
 
     def _free_name(self, temporary: str) -> str:
-        """The name after a killed writer's file is gone; another name if something else has it."""
+        """Removes the file of a killed writer; returns another name if that fails."""
         try:
             self.remove(temporary)
         except OSError:
@@ -221,8 +220,8 @@ class RecordFiles:
         os.rename(name, other, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def save_aside(self, job_id: str, aside: str) -> None:
-        """Keeps what another program wrote under a name of its own. A file stays in its place too until mam's own
-        replaces it: there is no moment without a record."""
+        """Keeps a copy of a file that another program wrote. The file itself stays until mam's rename replaces it, so
+        that there is always a record."""
         name, target = record_name(job_id), _name_in(aside, job_id, ".json")
         try:
             os.link(name, target, src_dir_fd=self._descriptor, follow_symlinks=False)
@@ -242,7 +241,7 @@ class RecordFiles:
     # -- event logs ----------------------------------------------------------------------------------------------------
 
     def append_events(self, job_id: str, events: list[AuditRecord]) -> None:
-        """OSError for a log that is not a regular file; the next repair replaces it."""
+        """Raises OSError for a log that is not a regular file; the next repair replaces it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(events_name(job_id), flags, 0o600, dir_fd=self._descriptor)
         try:
@@ -261,7 +260,7 @@ class RecordFiles:
             self._rename(temporary, name)
 
     def events(self, job_id: str) -> list[AuditRecord]:
-        """What can be read of an event log, in the order of the numbers."""
+        """The readable events of a log, in the order of their numbers."""
         try:
             descriptor = os.open(events_name(job_id), _READ, dir_fd=self._descriptor)
         except OSError:
@@ -274,7 +273,7 @@ class RecordFiles:
 
 
 def complete_events(events: list[AuditRecord], last_seq: int) -> list[AuditRecord]:
-    """The events of a log, with markers for the numbers up to the last that it lacks."""
+    """The events of a log, with markers for the missing numbers up to `last_seq`."""
     whole: list[AuditRecord] = []
     upto = 0
     for event in events:
@@ -300,7 +299,7 @@ def _log_text(events: list[AuditRecord]) -> bytes:
 
 
 def _parse_event(line: bytes) -> AuditRecord | None:
-    """None for a line that is torn, or that another program wrote in a form of its own."""
+    """None for an incomplete line, or one in another format."""
     try:
         event = strict_json(line)
     except ValueError:

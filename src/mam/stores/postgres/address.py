@@ -1,4 +1,4 @@
-"""Addresses of servers: read, and written again without what is secret."""
+"""Parses addresses of servers, and formats them without secrets."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def parse_address(url: str) -> dict[str, Any]:
     try:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        raise _not_an_address(_unknown_parameter(url)) from None  # what the library says may repeat a password
+        raise _not_an_address(_unknown_parameter(url)) from None  # the error of the library may contain a password
     if any("@" in str(given.get(part) or "") for part in ("host", "dbname")):
         raise _not_an_address(None)
     return given
 
 
 def format_address(given: dict[str, Any]) -> str:
-    """What could be given to `--store` again, but for the password."""
+    """The address without the password, as `--store` takes it."""
     shown = {name: str(value) for name, value in given.items() if value is not None and "password" not in name}
     user = f"{quote(shown.pop('user'), safe='')}@" if "user" in shown else ""
-    places = _take_places(shown)
+    hosts = _take_hosts(shown)
     name = quote(shown.pop("dbname", ""), safe="")
     settings = f"?{urlencode(shown, safe='/', quote_via=quote)}" if shown else ""
-    return f"postgresql://{user}{places}/{name}{settings}"
+    return f"postgresql://{user}{hosts}/{name}{settings}"
 
 
-def _take_places(shown: dict[str, str]) -> str:
-    """The hosts, each with its port. What cannot be written so stays a setting: sockets, and one port for several."""
+def _take_hosts(shown: dict[str, str]) -> str:
+    """The hosts with their ports. Sockets, and one port for several hosts, stay parameters."""
     hosts, ports = shown.get("host", "").split(","), shown.get("port", "").split(",")
     has_socket = any(host.startswith(("/", "@")) for host in hosts)
     if len(hosts) != len(ports) or (has_socket and len(hosts) > 1):
@@ -45,16 +45,16 @@ def _take_places(shown: dict[str, str]) -> str:
     else:
         shown.pop("host", None)
     shown.pop("port", None)
-    return ",".join(map(_place, hosts, ports))
+    return ",".join(map(_host_and_port, hosts, ports))
 
 
-def _place(host: str, port: str) -> str:
+def _host_and_port(host: str, port: str) -> str:
     name = f"[{host}]" if ":" in host else host
     return f"{name}:{port}" if port else name
 
 
 def _unknown_parameter(url: str) -> str | None:
-    """Its name, unless that may be a piece of a password whose ? or & was written as it is."""
+    """The name of the first unknown parameter, unless it may be part of a password with an unescaped ? or &."""
     query = url.partition("?")[2]
     if "@" in query:
         return None

@@ -1,7 +1,7 @@
-"""The connection of a store: statements, transactions, and what to do when an answer is lost.
+"""The connection of a store: statements, transactions, and lost responses.
 
-A statement whose answer was lost may have taken effect. So the server's process that was to do it is ended first; then
-the caller looks for its own trace (a claim id, an act id in the journal) before it does the act again.
+A statement whose response was lost may have taken effect. The client first ends the server process of the lost
+connection. It then searches for its own claim id or act id before it repeats the act.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Values = dict[str, Any]
 
 PATIENCE_SECONDS = 10.0
-"""How long a verb tries to get through to a server that was there before."""
+"""How long a command tries to reach a server that answered before."""
 
 _PAUSE = 0.1
 _NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "due_ms"]
@@ -47,11 +47,11 @@ _PARTS = {
 _SHARED = {name: re.sub(r":(\w+)", r"%(\1)s", query) for name, query in load_queries(SHARED, **_PARTS).items()}
 QUERIES = {**_SHARED, **load_queries(__file__, **_PARTS)}
 _AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDetected)
-"""Another writer was quicker; done again, the act sees what that one did."""
+"""Another writer was faster; the repeated act sees its result."""
 
 
 class Client:
-    """Threads share one connection; a fork makes its own."""
+    """Threads share one connection; a fork opens its own."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -60,7 +60,7 @@ class Client:
         self._holder: int | None = None
         """The thread that has a transaction open."""
         self._backend: int | None = None
-        """The server's process that works for the connection."""
+        """The server process of the connection."""
         self._lost_backend: int | None = None
         self._inherited: list[Connection | None] = []
         self._connection: Connection | None = None
@@ -71,28 +71,29 @@ class Client:
         """Whether this thread has a transaction open."""
         return self._holder == get_ident() and self._process == os.getpid()
 
-    # -- what a store asks for -----------------------------------------------------------------------------------
+    # -- for the store -----------------------------------------------------------------------------------
 
     def rows(self, query: str, values: Values) -> list[Any]:
-        """What a query answers. Outside a transaction it only reads, so a lost answer is asked for again."""
+        """The rows of a query. Outside a transaction a query only reads, so it is repeated after a lost response."""
         self._notice_fork()
         if self.in_act:
             return self._send(QUERIES[query], values)
         return self.once(lambda: self.write(query, values), lambda: None)
 
     def write(self, query: str, values: Values) -> list[Any]:
-        """One statement, which is a transaction of its own; for `once`, which knows what to do when it fails."""
+        """One statement as its own transaction; only inside `once`, which handles failures."""
         with self._threads:
             return self._send(QUERIES[query], values)
 
     def many(self, query: str, each: Sequence[Values]) -> None:
-        """The same statement for each, in the open transaction."""
+        """Runs a statement for each set of values, in the open transaction."""
         if each:
             with self._connected().cursor() as cursor:
                 cursor.executemany(text(QUERIES[query]), each)
 
     def once(self, do: Callable[[], T], found: Callable[[], T | None]) -> T:
-        """Does an act whose last statement is its only write. `found` gives its outcome if it has happened already."""
+        """Runs an act whose only write is its last statement. After a lost response, `found` returns the outcome if the
+        act took effect."""
         self._notice_fork()
         ends = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -106,7 +107,7 @@ class Client:
                 return done
 
     def act(self, do: Callable[[], T], is_done: Callable[[], bool]) -> T:
-        """Does it in one transaction. `is_done` tells whether a commit whose answer was lost took effect."""
+        """Runs `do` in one transaction. `is_done` returns whether a commit with a lost response took effect."""
         self._notice_fork()
         ends = time.monotonic() + PATIENCE_SECONDS
         with self._threads:
@@ -131,7 +132,7 @@ class Client:
                     return done  # type: ignore[return-value]
 
     def connect(self) -> Connection:
-        """A new connection; a server that was there before may be starting again."""
+        """Opens a new connection; the server may be restarting."""
         ends = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
@@ -151,9 +152,9 @@ class Client:
     # -- the connection --------------------------------------------------------------------------------------------
 
     def _send(self, query: str, values: Values | None) -> list[Any]:
-        """Every statement goes through here."""
+        """Sends one statement; every statement goes through here."""
         cursor = self._connected().execute(text(query), values, prepare=values is not None)
-        answer = cursor.pgresult  # a look at `description` would describe each of its fifty columns
+        answer = cursor.pgresult  # `description` would describe each of fifty columns
         return cursor.fetchall() if answer is not None and answer.nfields else []
 
     def _connected(self) -> Connection:
@@ -179,13 +180,13 @@ class Client:
             time.sleep(0.001)
 
     def _prepared(self, connection: Connection) -> Connection:
-        """Numbers have one type whatever their size, so that each query is prepared once; JSON comes as its text."""
+        """Integers have one type whatever their size, so that each query is prepared once; JSON is returned as text."""
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.adapters.register_loader("json", TextLoader)
         return connection
 
     def _drop_if_lost(self) -> bool:
-        """Whether the connection is gone, and with it maybe an answer."""
+        """Whether the connection is lost, and with it maybe a response."""
         with self._threads:
             if self._connection is not None and not self._connection.closed:
                 return False
@@ -194,13 +195,13 @@ class Client:
             return True
 
     def _undone(self) -> bool:
-        """Takes back what the open transaction did; whether the connection is gone."""
+        """Rolls the open transaction back. Returns whether the connection is lost."""
         if self._drop_if_lost():
             return True
         try:
             self._send("ROLLBACK", None)
         except psycopg.Error:
-            pass  # a connection that is gone has taken it back
+            pass  # a lost connection has rolled it back
         return self._drop_if_lost()
 
     def _pause_or_raise(self, error: psycopg.Error, ends: float, *, is_lost: bool) -> None:
@@ -211,7 +212,7 @@ class Client:
             time.sleep(_PAUSE)
 
     def _notice_fork(self) -> None:
-        """A child must not use its parent's connection, nor close it, nor wait for a thread that stayed there."""
+        """A forked child must not use or close its parent's connection, nor wait for its threads."""
         if self._process != os.getpid():
             self._inherited.append(self._connection)
             self._connection = self._lost_backend = self._holder = None

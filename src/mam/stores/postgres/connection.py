@@ -1,4 +1,4 @@
-"""Connecting: where to, as whom, and how safely."""
+"""Connection parameters: host, role, TLS and session settings."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CONNECT_SECONDS = 10
 STATEMENT_MS = 60_000
 
 _STEADY = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off"
-"""One plan for each query, by its index, however many jobs there are and whatever the statistics say of them."""
+"""One plan for each query, by its index, whatever the number of jobs and the statistics."""
 
 _FRESH = "-c default_transaction_isolation=read\\ committed"
-"""Who has waited for a lock sees what its holder did, also where the database would have it otherwise."""
+"""A transaction that waited for a lock sees what its holder wrote, whatever the default of the database."""
 
 
 class Server:
@@ -37,11 +37,11 @@ class Server:
         self.address = format_address(self._given)
         self.channel = f"{SCHEMA}_news"
         self.role = "this role"
-        """As messages name it: who one is may be said by the environment or a file of services, so the server tells."""
+        """For messages. The environment or a service file may name the role, so the server is asked."""
 
     @property
-    def asks_for_proof(self) -> bool:
-        """Whether nobody but mam wants TLS."""
+    def requires_tls(self) -> bool:
+        """Whether mam adds `verify-full`: the address names no sslmode and the host is not local."""
         return "sslmode" not in self._given and not all(_is_local(host) for host in self._hosts())
 
     def connect(self) -> Connection:
@@ -57,9 +57,9 @@ class Server:
 
         return refusal(self, error)
 
-    def without_password(self, said: str) -> str:
+    def without_password(self, message: str) -> str:
         secret = str(self._given.get("password") or "")
-        return said.replace(secret, "…") if secret else said
+        return message.replace(secret, "…") if secret else message
 
     def _conninfo(self) -> str:
         own = f"-c statement_timeout={STATEMENT_MS} -c synchronous_commit=on {_STEADY} {_FRESH}"
@@ -67,20 +67,20 @@ class Server:
             "connect_timeout": CONNECT_SECONDS,
             "application_name": "mam",
             "client_encoding": "utf8",
-            # A network that swallows packets must not hold a verb for hours.
+            # A network that drops packets must not block a command for hours.
             "keepalives": 1,
             "keepalives_idle": 30,
             "keepalives_interval": 10,
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
         }
-        if self.asks_for_proof:
+        if self.requires_tls:
             safe["sslmode"] = "verify-full"
         options = f"{self._given.get('options') or ''} {own}".strip()
         return make_conninfo(**{**safe, **self._given, "options": options})
 
     def _hosts(self) -> list[str]:
-        """Every host that may be talked to, also those that only the environment names."""
+        """Every host that the address or the environment names."""
         host = self._given.get("host") or os.environ.get("PGHOST") or ""
         address = self._given.get("hostaddr") or os.environ.get("PGHOSTADDR") or ""
         return str(address or host).split(",")
@@ -96,5 +96,5 @@ def _is_local(host: str) -> bool:
 
 
 def text(query: str) -> Any:
-    """Queries come from mam's own .sql files; the driver's types would rather see them in the code."""
+    """The driver's types accept only literal strings; mam's queries come from .sql files."""
     return query

@@ -1,4 +1,4 @@
-"""News of a server, for one thread that waits."""
+"""Waits for notifications of the server, for one thread."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Listener:
         connection.execute(text(f"LISTEN {channel}"))
 
     def wait(self, timeout: float) -> bool:
-        """Whether there was news; psycopg.Error when the server went away or another thread closed this."""
+        """Whether a notification came; psycopg.Error when the connection was lost or another thread closed this."""
         with self._waiting:
             return any(True for _ in self._connection.notifies(timeout=timeout, stop_after=1))
 
     def close(self) -> None:
-        """From any thread. The one that waits is woken first: the driver must not lose its socket meanwhile."""
+        """From any thread. A waiting thread is woken first: the driver must not lose its socket while it waits."""
         if self._waiting.locked():
             try:
                 with socket.socket(fileno=os.dup(self._connection.fileno())) as ours:
                     ours.shutdown(socket.SHUT_RDWR)
             except (OSError, psycopg.Error):
-                pass  # it is gone already
+                pass  # it is closed already
         with self._waiting:
             self._connection.close()

@@ -1,5 +1,5 @@
-"""Whose the schema is that has mam's name: a server says of another program's, and of one that this role may not use,
-what it says where there is none."""
+"""Finds out whether the schema `mam` is missing, belongs to another program, or may not be used by this role: the
+errors of the server are the same in all three cases."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from mam.stores.postgres.connection import Connection, Server
 
 SCHEMA = "mam"
-NOBODYS, ANOTHERS, CLOSED, OURS = "nobody's", "another's", "closed", "ours"
+MISSING, FOREIGN, CLOSED, OURS = "missing", "foreign", "closed", "ours"
 
 _COLUMNS = {"store.version", "store.journal_id", "job.job_id", "journal.job_id"}
-"""By these it is known for mam's, of whatever version."""
+"""Columns that every version of mam's schema has."""
 
-# The catalog is open to every role, also what it says of schemas that are not.
-_LOOK = """
+# Every role may read the catalog, also about schemas that it may not use.
+_INSPECT = """
 SELECT has_schema_privilege(n.oid, 'USAGE'), ARRAY(
     SELECT c.relname || '.' || coalesce(a.attname, '') FROM pg_class c
     LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -26,13 +26,13 @@ FROM pg_namespace n WHERE n.nspname = %s
 """
 
 
-def whose_schema(connection: Connection) -> str:
-    rows = connection.execute(_LOOK, (SCHEMA,)).fetchall()
+def schema_owner(connection: Connection) -> str:
+    rows = connection.execute(_INSPECT, (SCHEMA,)).fetchall()
     if not rows or not rows[0][1]:
-        return NOBODYS
+        return MISSING
     may_use, columns = rows[0]
     if not _COLUMNS.issubset(columns):
-        return ANOTHERS
+        return FOREIGN
     return OURS if may_use else CLOSED
 
 

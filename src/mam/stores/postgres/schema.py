@@ -1,4 +1,4 @@
-"""Making the schema, or bringing an older one up to date. The role that works afterwards needs no right to do this."""
+"""Creates or upgrades the schema. The role that works later needs no right to do this."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import psycopg
 from mam import __version__
 from mam.errors import StoreUnavailable
 from mam.stores.postgres.connection import Server, text
-from mam.stores.postgres.ownership import ANOTHERS, CLOSED, NOBODYS, SCHEMA, closed, foreign, whose_schema
+from mam.stores.postgres.ownership import CLOSED, FOREIGN, MISSING, SCHEMA, closed, foreign, schema_owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 VERSION = 15
-"""Of the schema. 14 is that of mam 0.1.0, which `upgrade` brings up to date; older ones are refused."""
+"""The version of the schema. Version 14 (mam 0.1.0) is upgraded (upgrade.py); older ones are refused."""
 
 UPGRADABLE = 14
 _LOCK = 0x6D616D31
 
 
 def create_schema(server: Server, journal_id: str, *, filling: bool = False) -> bool:
-    """Whether there was anything to do. Two that do it at once wait for each other."""
+    """Returns whether it changed anything. Two processes that do this at once wait for each other."""
     with server.connect() as connection:
         try:
             with connection.transaction():
@@ -102,12 +102,12 @@ def check_not_newer(server: Server, version: int) -> None:
 
 def _version(server: Server, connection: psycopg.Connection[Any]) -> int:
     """0 when there is no schema yet, or an empty one."""
-    whose = whose_schema(connection)
-    if whose == NOBODYS:
+    owner = schema_owner(connection)
+    if owner == MISSING:
         return 0
-    if whose == ANOTHERS:
+    if owner == FOREIGN:
         raise foreign(server)
-    if whose == CLOSED:
+    if owner == CLOSED:
         raise closed(server)
     return _number(server, connection.execute("SELECT version FROM mam.store").fetchall())
 

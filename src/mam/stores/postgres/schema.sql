@@ -1,4 +1,4 @@
--- One registry in one schema of a database. What mam looks for, orders by, fences with or shows has a column; `extra` holds the
+-- One registry in one schema of a database. Fields that mam queries, orders by, fences or shows have columns; `extra` holds the
 -- other fields of a record as JSON. Times are text, as in the record; `due_ms` is on the server's wall clock.
 
 CREATE TABLE mam.store (
@@ -19,7 +19,7 @@ CREATE TABLE mam.job (
     agent               text COLLATE "C" NOT NULL,
     priority            bigint NOT NULL,
     blocked             smallint NOT NULL DEFAULT 0,     -- 1: a job ahead of it has the same exclusive key; 2: mam cannot read it
-    awaited             boolean NOT NULL DEFAULT false,  -- other jobs come after it, and its end concerns them
+    awaited             boolean NOT NULL DEFAULT false,  -- other jobs depend on it
     created_at          text COLLATE "C" NOT NULL,
     updated_at          text COLLATE "C" NOT NULL,
     claimed_at          text,
@@ -111,7 +111,7 @@ CREATE FUNCTION mam.second(ms bigint) RETURNS text LANGUAGE sql STABLE AS
 CREATE FUNCTION mam.milli(ms bigint) RETURNS text LANGUAGE sql STABLE AS
     $$SELECT left(mam.second(ms), -1) || '.' || lpad((ms % 1000)::text, 3, '0') || 'Z'$$;
 
--- A job that waits for others has a row for each; `needs` is the root of the other one's chain of retries.
+-- A job that depends on others has a row for each; `needs` is the root of the other one's chain of retries.
 CREATE TABLE mam.dependency (
     needs  text COLLATE "C" NOT NULL,
     number bigint NOT NULL,
@@ -120,7 +120,7 @@ CREATE TABLE mam.dependency (
 );
 CREATE INDEX dependency_job ON mam.dependency (job_id);
 
--- Chains in which a job has ended, and up to which job those that come after it have been looked at.
+-- Chains of retries in which a job has ended, and up to which number their dependents are settled.
 CREATE TABLE mam.unsettled (root text COLLATE "C" PRIMARY KEY, ended text NOT NULL, upto bigint NOT NULL);
 
 CREATE TABLE mam.pause (
@@ -133,7 +133,7 @@ CREATE TABLE mam.pause (
     PRIMARY KEY (agent, label)
 );
 
--- Which lifetime of a session may claim.
+-- Which generation of a session may claim.
 CREATE TABLE mam.session_generation (
     agent_id      text COLLATE "C" PRIMARY KEY,
     generation_id text NOT NULL,
@@ -154,7 +154,7 @@ CREATE UNIQUE INDEX archive_key ON mam.archive (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX archive_retry_of ON mam.archive (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX archive_root ON mam.archive (root) WHERE root IS NOT NULL;
 
--- What may not be in a record.
+-- Secrets, which a record must not hold.
 CREATE TABLE mam.secret (
     job_id text COLLATE "C" NOT NULL,
     name   text NOT NULL,
@@ -162,7 +162,7 @@ CREATE TABLE mam.secret (
     PRIMARY KEY (job_id, name)
 );
 
--- How far each named follower has read the journal.
+-- The position of each named consumer in the journal.
 CREATE TABLE mam.consumer (name text COLLATE "C" PRIMARY KEY, position text NOT NULL);
 
 -- The directory of live sessions (mam.agents.postgres_directory).

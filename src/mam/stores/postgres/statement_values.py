@@ -1,5 +1,5 @@
-"""What the two statements `claim` and `end` (queries.sql) are given. They do what the pure rules do, and
-tests/postgres/test_statements.py holds them to that."""
+"""Parameters of the statements `claim` and `end` (queries.sql). tests/postgres/test_statements.py compares both
+statements with the pure functions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The port on PostgreSQL: a claim is one statement, an end is one, every other act on one job is a read and a write.
 
-The base class does in a transaction what concerns several jobs: exclusive keys, jobs that come after others, retries,
-sweeps, sessions. Locks are taken in this order: exclusive keys, chains of retries, rows, and the journal's last.
+Acts that involve several jobs (exclusive keys, dependencies, retries, sweeps, sessions) run in a transaction of the
+base class. Order of locks: exclusive keys, chains of retries, rows, and the journal last.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 MISSES = 3
-"""So often an act is decided anew because another writer was quicker; then it locks the row."""
+"""After this many lost races an act locks the row."""
 
 
 def create_postgres_store(url: str, *, filling: bool = False) -> bool:
-    """Makes the schema if there is none, or brings an older one up to date; whether it did."""
+    """Creates the schema or upgrades an older one. Returns whether it did either."""
     return create_schema(Server(url), SystemClock().new_id(), filling=filling)
 
 
 class ServerClock:
-    """The server's time, by which everything is judged; ids and chance are made here."""
+    """The server's time decides about leases; ids and random numbers are local."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -82,12 +82,12 @@ class PostgresStore(SqlStore):
         self.address = self._server.address
         self._client = self.client(self._server)
         self._given = clock
-        """A test's clock; without one the server's decides."""
+        """The clock of a test; otherwise the server's clock decides."""
         self.clock = clock or ServerClock(self._client)
         self._entries: list[Json] = []
-        """What the open transaction writes into the journal, at its end."""
+        """The journal entries that the open transaction writes at its end."""
         self._listeners: dict[tuple[int, int], Listener] = {}
-        """One for each process and thread that waits: news that one has read would be lost to the other."""
+        """One for each waiting process and thread: a notification that one reads is lost to the others."""
         try:
             self.check_version(self._server, self._rows("version"))
         except MamError:
@@ -137,7 +137,7 @@ class PostgresStore(SqlStore):
     # -- read, decide, write -----------------------------------------------------------------------------------------
 
     def change(self, job_id: str, act: Act) -> Job:
-        """On a job that concerns no other: what was decided is written if the row is still of that version."""
+        """Without a transaction for a job that involves no other: the write succeeds if the version is unchanged."""
         act_id = new_claim_id()
         written: list[Job] = []
 
@@ -203,7 +203,7 @@ class PostgresStore(SqlStore):
         return self._in_transaction(self._register_all, drafts)
 
     def _register_all(self, drafts: Sequence[Job]) -> list[Job]:
-        """As many at once as there are, in a few trips."""
+        """Registers all jobs in a few round trips."""
         ids = [draft.job_id for draft in drafts]
         taken = [job_id for (job_id,) in self._rows("taken ids", job_ids=json.dumps(ids))]
         taken = taken or [job_id for rank, job_id in enumerate(ids) if job_id in ids[:rank]]
@@ -219,7 +219,7 @@ class PostgresStore(SqlStore):
         return [change.job for change in changes]
 
     def _register(self, draft: Job) -> Registration:
-        """The locks first: a transaction that has waited for them sees what their holder did."""
+        """Takes the locks first: a transaction that waited for them sees what their holder wrote."""
         if draft.exclusive is not None:
             self._rows("lock", name=f"key {draft.exclusive}")
         chains = [*draft.after, *([] if draft.retry_of is None else [draft.retry_of])]
@@ -228,7 +228,7 @@ class PostgresStore(SqlStore):
         return super()._register(draft)
 
     def _dependencies(self, draft: Job) -> Dependencies:
-        """They are marked before they are read: a later end sees the mark, and an earlier one is seen."""
+        """Marks the jobs before it reads them: a later end sees the mark, and this read sees an earlier end."""
         for job_id in draft.after:
             self._rows("mark awaited", job_id=job_id)
         return super()._dependencies(draft)
@@ -236,7 +236,7 @@ class PostgresStore(SqlStore):
     # -- several jobs ------------------------------------------------------------------------------------------------
 
     def _announce(self, agent_id: str, generation_id: str) -> list[Job]:
-        """One announcement of a session after the other, also while it has no row yet."""
+        """Serialises announcements of a session, also while it has no row yet."""
         self._rows("lock", name=f"session {agent_id}")
         return super()._announce(agent_id, generation_id)
 
@@ -261,7 +261,7 @@ class PostgresStore(SqlStore):
     # -- transactions ------------------------------------------------------------------------------------------------
 
     def _in_transaction(self, do: Callable[..., T], *given: Any) -> T:
-        if self._client.in_act:  # an act within an act is a part of it
+        if self._client.in_act:  # a nested act is a part of the outer one
             return do(*given)
         act_id = new_claim_id()
 
@@ -299,16 +299,16 @@ class PostgresStore(SqlStore):
             listener = self._listeners.get(me)
             if listener is None:
                 self._listeners[me] = Listener(self._client.connect(), self._server.channel)
-                return True  # something may have happened before it listened: look once more
+                return True  # an entry may have come before LISTEN: the caller checks once more
             return self.end_offset() != offset or listener.wait(timeout)
         except psycopg.Error:
             lost = self._listeners.pop(me, None)
             if lost is not None:
                 lost.close()
-            return True  # the server went away; the caller finds out whether it is back
+            return True  # the connection was lost; the caller finds out whether the server is back
 
     def close(self) -> None:
-        """What a parent opened before it forked stays open for the parent."""
+        """A forked child does not close its parent's listeners."""
         self._client.close()
         for process, thread in list(self._listeners):
             listener = self._listeners.pop((process, thread), None)
@@ -319,7 +319,7 @@ class PostgresStore(SqlStore):
         if hasattr(self, "_listeners"):
             self.close()
 
-    # -- pauses and secrets: each does no harm when it is done twice ---------------------------------------------------
+    # -- pauses and secrets, which may be repeated safely ---------------------------------------------------
 
     def resume(self, agent: str | None, label: str | None) -> bool:
         known = any((one.agent, one.label) == (agent, label) for one in self.pauses())
@@ -336,7 +336,7 @@ class PostgresStore(SqlStore):
     # -- for the relays of all hosts (mam.bus.place_postgres) ----------------------------------------------------------
 
     def connect(self) -> Connection:
-        """One of its own, for a lock that lasts as long as it."""
+        """A separate connection, for a lock that lasts as long as the connection."""
         return self._client.connect()
 
     def unavailable(self, error: psycopg.Error) -> MamError:

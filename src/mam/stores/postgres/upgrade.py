@@ -1,7 +1,7 @@
-"""Bringing a schema of mam 0.1.0 up to date, in the transaction that makes the schema.
+"""Upgrades a schema of mam 0.1.0, in the transaction that creates the new schema.
 
-Jobs, events, archive, secrets, pauses, sessions and the directory stay as they are. The journal is numbered anew and
-gets another id, so followers begin again; positions of relays are dropped.
+Jobs, events, archive, secrets, pauses, sessions and the directory are kept. The journal gets new numbers and a new id,
+so followers start over; positions of relays are dropped.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _pages(connection: Connection, query: str) -> Iterator[list[tuple[Any, ...]]
 
 
 def _job(server: Server, record: str, prompt: str) -> Job:
-    """A row that cannot be read has to be mended first: nothing of it would fit into columns."""
+    """A row that mam cannot read has to be repaired first: its fields would not fit into the columns."""
     try:
         return parse_job({**json.loads(record), "prompt": prompt}, "")
     except (BadRecord, TypeError, ValueError, RecursionError) as bad:

@@ -1,4 +1,4 @@
--- One registry in one file. What mam looks for, orders by, fences with or shows has a column; `extra` holds the other fields of
+-- One registry in one file. Fields that mam queries, orders by, fences or shows have columns; `extra` holds the other fields of
 -- a record as JSON. Types and checks keep a row that another program edits readable.
 
 CREATE TABLE store (
@@ -19,7 +19,7 @@ CREATE TABLE job (
     agent               TEXT NOT NULL,
     priority            INTEGER NOT NULL,
     blocked             INTEGER NOT NULL DEFAULT 0,  -- 1: a job ahead of it has the same exclusive key; 2: mam cannot read it
-    awaited             INTEGER NOT NULL DEFAULT 0,  -- 1: other jobs come after it, and its end concerns them
+    awaited             INTEGER NOT NULL DEFAULT 0,  -- 1: other jobs depend on it
     created_at          TEXT NOT NULL,
     updated_at          TEXT NOT NULL,
     claimed_at          TEXT,
@@ -98,7 +98,7 @@ CREATE TABLE journal (
 ) STRICT;
 CREATE INDEX journal_job ON journal (job, number);
 
--- A job that waits for others has a row for each; `needs` is the root of the other one's chain of retries.
+-- A job that depends on others has a row for each; `needs` is the root of the other one's chain of retries.
 CREATE TABLE dependency (
     needs  TEXT NOT NULL,
     number INTEGER NOT NULL,
@@ -107,7 +107,7 @@ CREATE TABLE dependency (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX dependency_job ON dependency (job_id);
 
--- Chains in which a job has ended, and up to which job those that come after it have been looked at.
+-- Chains of retries in which a job has ended, and up to which number their dependents are settled.
 CREATE TABLE unsettled (root TEXT PRIMARY KEY, ended TEXT NOT NULL, upto INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE pause (
@@ -120,7 +120,7 @@ CREATE TABLE pause (
     PRIMARY KEY (agent, label)
 ) STRICT, WITHOUT ROWID;
 
--- Which lifetime of a session may claim.
+-- Which generation of a session may claim.
 CREATE TABLE session_generation (
     agent_id      TEXT PRIMARY KEY,
     generation_id TEXT NOT NULL,
@@ -141,5 +141,5 @@ CREATE UNIQUE INDEX archive_key ON archive (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX archive_retry_of ON archive (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX archive_root ON archive (root) WHERE root IS NOT NULL;
 
--- How far each named follower has read the journal.
+-- The position of each named consumer in the journal.
 CREATE TABLE consumer (name TEXT PRIMARY KEY, position TEXT NOT NULL) STRICT, WITHOUT ROWID;

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.errors import IllegalMove, MamError, Refused
+from mam.errors import IllegalMove, Refused
 from mam.events.event import EVENTS
 from mam.jobs.change import audit_record, unchanged
 from mam.jobs.status import Status
@@ -196,9 +196,9 @@ class Lifecycle(StoreCase):
         before = snapshot(store)
 
         def explode(_job: Job, _now: Moment) -> Change:
-            raise MamError
+            raise Refused(why="exploded")
 
-        with pytest.raises(MamError):
+        with pytest.raises(Refused, match="exploded"):
             store.change(job.job_id, explode)
 
         assert snapshot(store) == before

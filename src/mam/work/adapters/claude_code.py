@@ -1,37 +1,34 @@
-"""`claude-code`: Claude Code, headless. The brief comes by stdin; every event of the turn is a line of JSON."""
+"""`claude-code`: Claude Code, headless. mam sends the brief on stdin and reads one JSON line per event of the turn."""
 
 from __future__ import annotations
 
 from mam.work.adapters.coding import DOOR_VERBS, CodingAdapter
-from mam.work.reports.claude_code import ClaudeCodeReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.work.adapters.port import Adapter
 
-PROGRAM, PACKAGE = "claude", "@anthropic-ai/claude-code"
 HELP = (("--help",),)
 FLAGS = (
     "--print", "--output-format", "--verbose", "--permission-mode", "--allowedTools", "--disallowedTools", "--resume",
 )  # fmt: skip
-LOGIN = "run `claude` once and use /login, or set ANTHROPIC_API_KEY"
 
 _MODES = {"ask": "default", "edit": "acceptEdits", "full": "bypassPermissions"}
-_SPEAKS = ",".join(f"Bash(mam {verb}:*)" for verb in DOOR_VERBS)
+_REPORTING = ",".join(f"Bash(mam {verb}:*)" for verb in DOOR_VERBS)
 
 
 class ClaudeCodeAdapter(CodingAdapter):
-    name, program, package, login = "claude-code", PROGRAM, PACKAGE, LOGIN
-    reader = ClaudeCodeReader
+    name = "claude-code"
 
     def permission_args(self, permissions: str) -> tuple[list[str], dict[str, str]]:
-        speaks = [] if permissions == "full" else ["--allowedTools", _SPEAKS]
-        return ["--permission-mode", _MODES[permissions], *speaks], {}
+        allowed = [] if permissions == "full" else ["--allowedTools", _REPORTING]
+        return ["--permission-mode", _MODES[permissions], *allowed], {}
 
-    def command_args(self, rights: list[str], session: str | None) -> list[str]:
-        """Nobody can answer a question here, so the tool that asks one is taken away."""
+    def command_args(self, permission_args: list[str], session: str | None) -> list[str]:
+        """No person can answer a question here, so the tool that asks one is disabled."""
         return [
-            "--print", "--output-format", "stream-json", "--verbose", *rights, "--disallowedTools", "AskUserQuestion",
+            "--print", "--output-format", "stream-json", "--verbose", *permission_args,
+            "--disallowedTools", "AskUserQuestion",
             *([] if session is None else ["--resume", session]),
         ]  # fmt: skip
 

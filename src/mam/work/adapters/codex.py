@@ -1,12 +1,13 @@
-"""`codex`: Codex, headless. The brief comes by stdin; its sandbox stops what the job may not do."""
+"""`codex`: Codex, headless. mam sends the brief on stdin; Codex's sandbox enforces the job's permissions."""
 
 from __future__ import annotations
 
 import glob
 import os
 
+from mam.agent_table import agent_kind
 from mam.work.adapters.coding import CodingAdapter
-from mam.work.reports.codex import CodexReader, read_rollout
+from mam.work.reports.codex import read_rollout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,22 +16,20 @@ if TYPE_CHECKING:
     from mam.work.adapters.port import Adapter
     from mam.work.reports.report import Report
 
-PROGRAM, PACKAGE = "codex", "@openai/codex"
 HELP = (("exec", "--help"), ("exec", "resume", "--help"))
 FLAGS = ("--json", "--sandbox", "--config", "--skip-git-repo-check", "--color", "resume")
-LOGIN = "run `codex login`, or set the key that your provider needs"
 
 _SANDBOXES = {"ask": "read-only", "edit": "workspace-write", "full": "danger-full-access"}
 _LINE_LIMIT = 4 << 20
 _FILE_LIMIT = 256 << 20
 
 
-def look_at_session(report: Report, since: str) -> None:
-    """A command that the sandbox stopped is often told on no line, but always in the session's file; so is a question
-    that could not be asked."""
+def read_session_file(report: Report, since: str) -> None:
+    """Codex often prints no line for a command that its sandbox stopped, or for a question that it could not ask. Its
+    session file always contains both."""
     if report.session is None:
         return
-    home = os.environ.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
+    home = agent_kind("codex").home()
     pattern = os.path.join(
         glob.escape(home), "sessions", "*", "*", "*", f"rollout-*{glob.escape(report.session)}.jsonl"
     )
@@ -42,7 +41,7 @@ def look_at_session(report: Report, since: str) -> None:
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    """In bounded memory: what is longer than a line may be comes in pieces, none of which is JSON."""
+    """The file's lines, in bounded memory: a longer line comes in pieces, none of which is JSON."""
     with open(path, "rb") as file:
         read = 0
         while read < _FILE_LIMIT and (line := file.readline(_LINE_LIMIT)):
@@ -51,18 +50,17 @@ def _lines(path: str) -> Iterator[bytes]:
 
 
 class CodexAdapter(CodingAdapter):
-    name, program, package, login = "codex", PROGRAM, PACKAGE, LOGIN
-    reader = CodexReader
-    read_session_file = staticmethod(look_at_session)
+    name = "codex"
+    read_session_file = staticmethod(read_session_file)
 
     def permission_args(self, permissions: str) -> tuple[list[str], dict[str, str]]:
-        """Nobody is there to approve, so nothing is asked: what the sandbox does not allow fails."""
+        """No person is there to approve, so Codex must not ask: what its sandbox forbids fails."""
         return ["--sandbox", _SANDBOXES[permissions], "--config", 'approval_policy="never"'], {}
 
-    def command_args(self, rights: list[str], session: str | None) -> list[str]:
-        """mam chooses the directory, so it need not be a repository."""
+    def command_args(self, permission_args: list[str], session: str | None) -> list[str]:
+        """mam chooses the directory, so Codex need not check that it is a repository."""
         return [
-            "exec", "--json", "--color", "never", "--skip-git-repo-check", *rights,
+            "exec", "--json", "--color", "never", "--skip-git-repo-check", *permission_args,
             *([] if session is None else ["resume", session]), "-",
         ]  # fmt: skip
 

@@ -105,7 +105,7 @@ class ChildWaiter:
         if self._closed.is_set():
             return
         # Who waits also settles what is due, so that a lost job is seen to be lost even if nobody claims.
-        self._registry.sweep()
+        self._registry.sweep_if_due()
         changed = set()
         for entry in store.entries(offset):
             offset = entry.offset

@@ -1,16 +1,17 @@
-"""One attempt at one job in a live session: handed over, watched, checked, finished.
+"""One attempt at one job in a live session: submit the brief, watch the turn, check, finish.
 
-The session outlives the job and the worker. So nothing of it is ended when the attempt is: a worker that has to go
-hands the job back and leaves the session at it, and the next worker goes on watching. What is called off or too late is
-broken off by the key that the agent has for that.
+The session outlives the job and the worker, so the end of an attempt does not end it. A worker that has to leave hands
+the job back while the session continues, and the next worker watches it. mam interrupts a turn that was cancelled or
+timed out with the key that the agent has for it.
 """
 
 from __future__ import annotations
 
 import time
 
+from mam.agent_table import agent_kind
 from mam.agents.hook_events import event_from_hook
-from mam.agents.hook_setup import CLAUDE, HOOKED, OPENCODE
+from mam.agents.hook_setup import HOOKED
 from mam.agents.send import press_key
 from mam.errors import MamError
 from mam.jobs.activity import NEEDS_PERMISSION, SCREEN
@@ -25,17 +26,17 @@ from mam.work.live.session import RESTART_SECONDS, SESSION
 from mam.work.live.submit import Submission
 from mam.work.outcome import REASON_LIMIT, failure, result_text, was_interrupted
 from mam.work.reports.problems import reset_in
-from mam.work.usage_limits import UsageLimits
+from mam.work.verdict import Finish, GiveUp, HandBack, Postpone, WaitForReset
 from mam.work.workdir import prepare_workdir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mam.agents.turns import Turn
     from mam.jobs.record import Job, Json
     from mam.work.context import WorkerContext
+    from mam.work.door.server import Door
     from mam.work.live.session import LiveSession
+    from mam.work.verdict import Verdict
     from mam.work.workdir import WorkDir
 
 LOOK_SECONDS = 0.2
@@ -54,53 +55,66 @@ class LiveAttempt(Attempt):
     def __init__(self, context: WorkerContext, job: Job, session: LiveSession) -> None:
         super().__init__(context, job)
         self._session = session
-        self._limits = UsageLimits(context.registry, self._claim, job)
         self._submission: Submission | None = None
         self._since = time.monotonic()
         self._looked = self._sought = 0.0
         self._asked = self._asked_on_screen = self._replacement_told = False
 
-    def _run(self) -> Callable[[], None]:
-        self._end_earlier()
-        session, job = self._session, self.job
-        workdir = prepare_workdir(job, self._context.work_directory, self._context.workdirs)
+    def _attempt(self) -> Verdict:
+        self._end_earlier_attempts()
+        workdir = prepare_workdir(self.job, self._context.work_directory, self._context.workdirs)
         self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note, "session": self._about()}
-        with self._context.door(job, workdir.path, self.supervision.note_report, self._start_reporter.report) as door:
-            self.supervision.waits_for_children = lambda: door.waits > 0
-            self._submission = Submission(
-                session, job, door.address, lambda: self.supervision.ended_because is not None
-            )
-            try:
-                self._submission.run(brief(job, workdir.path))
-            except STORE_UNREACHABLE:
-                raise
-            except MamError as refusal:
-                return self._refused(str(refusal))
-            how = f"{session.name} goes on with it" if self._submission.resumed else f"handed to {session.name}"
-            self._context.say(job, f"{how} (proof: {self._submission.proof or 'none'})")
-            self._begun["session"] |= {"proof": self._submission.proof, "mark": self._submission.mark}
-            self._happened()
-            self._insist(self._start_reporter.report)
-            is_gone = self._until_over()
-        return self._judged_turn(workdir, is_gone=is_gone)
+        with self._open_door(workdir) as door:
+            problem = self._submit(workdir, door)
+            if problem is not None:
+                return self._not_submitted(problem)
+            is_gone = self._watch_turn()
+        return self._judge_turn(workdir, is_gone=is_gone)
+
+    def _finish(self, verdict: Verdict) -> None:
+        """Also updates the assignment: the note beside the session that names its job."""
+        self._write(verdict)
+        if self._submission is None:
+            return
+        match verdict:
+            case GiveUp():
+                self._interrupt_if_ended(self._submission)
+            case Finish():
+                turn = INTERRUPTED if self.supervision.ended_because else ENDED
+                self._session.end_assignment(self._submission.mark, turn)
+            case WaitForReset():
+                self._session.end_assignment(self._submission.mark)
+
+    def _submit(self, workdir: WorkDir, door: Door) -> str | None:
+        """None when the turn has begun; otherwise why the session cannot take the job."""
+        session, job = self._session, self.job
+        submission = Submission(session, job, door.address, lambda: self.supervision.ended_because is not None)
+        try:
+            submission.run(brief(job, workdir.path))
+        except STORE_UNREACHABLE:
+            raise
+        except MamError as refusal:
+            return str(refusal)
+        self._submission = submission
+        how = f"{session.name} goes on with it" if submission.resumed else f"handed to {session.name}"
+        self._context.say(job, f"{how} (proof: {submission.proof or 'none'})")
+        self._begun["session"] |= {"proof": submission.proof, "mark": submission.mark}
+        self._note_start()
+        self._retry_while_unreachable(self._start_reporter.report)
+        return None
 
     def _about(self) -> Json:
         record = self._session.record
         return {"name": self._session.name, "agent_id": record.agent_id, "generation_id": record.generation_id}
 
-    def _refused(self, why: str) -> Callable[[], None]:
-        """Nothing was submitted, so the job is as it was."""
+    def _not_submitted(self, why: str) -> Verdict:
+        """The session got nothing, so the job is unchanged."""
         because = self.supervision.ended_because
         if because == supervision.REVOKED:
-            return self._give_up
+            return GiveUp()
         if because is not None:
-            return lambda: self._hand_back(self._begun)
-
-        def wait() -> None:
-            if self._write(lambda: self._claim.postpone(why, TRY_AGAIN_SECONDS, SESSION)) is not None:
-                self._context.say(self.job, why)
-
-        return wait
+            return HandBack(run=self._begun)
+        return Postpone(reason=why, seconds=TRY_AGAIN_SECONDS, waiting_for=SESSION)
 
     # -- watching --------------------------------------------------------------------------------------------------
 
@@ -109,7 +123,7 @@ class LiveAttempt(Attempt):
         assert self._submission is not None
         return self._session.turns.find_by_mark(self._submission.mark)
 
-    def _until_over(self) -> bool:
+    def _watch_turn(self) -> bool:
         """Until the turn has ended, the agent has said that it is done, or the attempt is over. Whether the session's
         program has ended, which counts before all else."""
         settled = 0.0
@@ -198,102 +212,89 @@ class LiveAttempt(Attempt):
         except MamError:
             return
 
-    # -- how it ends -----------------------------------------------------------------------------------------------
+    # -- judge -----------------------------------------------------------------------------------------------------
 
-    def _judged_turn(self, workdir: WorkDir, *, is_gone: bool) -> Callable[[], None]:
+    def _judge_turn(self, workdir: WorkDir, *, is_gone: bool) -> Verdict:
         turn, because = self._own_turn, self.supervision.ended_because
         took = {"wall_seconds": round(time.monotonic() - self._since, 3)}
-        facts = {**self._begun, **took, "turn": self._ended_by(turn, is_gone=is_gone)}
+        run = {**self._begun, **took, "turn": self._ended_by(turn, is_gone=is_gone)}
         if because == supervision.REVOKED:
-            return self._revoked
+            return GiveUp()
         if was_interrupted(None, because):
-            return lambda: self._hand_back(facts)
-        said = self._insist(self._claim.read).said
-        if is_gone and said is None:
-            return self._gone(facts)
+            return HandBack(run=run)
+        reported = self._retry_while_unreachable(self._claim.read).said
+        if is_gone and reported is None:
+            return self._judge_gone(run)
         if turn is not None and turn.failure == LIMIT:
             self._cancel_own_wait()
-            if said is None and self._context.waits_for_limits:
-                return lambda: self._limited(turn, facts)
+            if reported is None and self._context.waits_for_limits:
+                text = first_line(turn.text) or turn.failure
+                return WaitForReset(run=run, text=text, resets_at_ms=reset_in(turn.text or ""), has_answered=False)
         self._limits.resume_others()
-        ending = self._stopped() or failure(None, said, EXIT, ()) or _failed(turn if said is None else None)
+        failed = self._stopped() or failure(None, reported, EXIT, ()) or _failure(turn if reported is None else None)
+        ending = failed or self._check(workdir)
         if ending is None:
-            ending = self._checked(workdir)
-            if ending.reason is not None and self.supervision.ended_because is not None and self._stopped() is None:
-                return lambda: self._hand_back(facts)
-        answer = result_text(None, said) or (turn.text if turn is not None else None)
-        ending = ending.replace(run=facts, result=answer)
+            return HandBack(run=run)
         if because is not None:
-            self._break_off()
-        return lambda: self._last_word(ending)
+            self._interrupt()
+        answer = result_text(None, reported) or (turn.text if turn is not None else None)
+        return Finish(ending=ending.replace(run=run, result=answer))
 
     def _ended_by(self, turn: Turn | None, *, is_gone: bool) -> Json:
-        """Who said that it is over."""
+        """For the record: what showed that the turn is over."""
         if is_gone:
             return {"ended_by": "process"}
         if turn is not None and turn.ended:
             return {"ended_by": turn.ended_by, "name": turn.name}
         return {"ended_by": "protocol" if self.supervision.ended_because is None else self.supervision.ended_because}
 
-    def _last_word(self, ending: Ending) -> None:
-        self._finish(ending)
-        assert self._submission is not None
-        self._session.end_assignment(self._submission.mark, INTERRUPTED if self.supervision.ended_because else ENDED)
-
-    def _limited(self, turn: Turn, facts: Json) -> None:
-        """The agent pauses until the limit is over; that costs the job nothing."""
-        words = first_line(turn.text) or turn.failure
-        resets_at_ms = reset_in(turn.text or "")
-        if self._write(lambda: self._limits.wait_for_reset(words, resets_at_ms, facts, answered=False)) is not None:
-            self._context.say(self.job, f"usage limit: {words}")
-        assert self._submission is not None
-        self._session.end_assignment(self._submission.mark)
-
-    def _gone(self, facts: Json) -> Callable[[], None]:
-        """Started anew, its jobs go back, which is no fault of theirs; ended for good, it failed, and may be tried
-        again."""
+    def _judge_gone(self, run: Json) -> Verdict:
+        """The session's program has ended. If the session is being restarted, the job goes back; otherwise the attempt
+        failed and may be retried."""
         ends = time.monotonic() + RESTART_SECONDS
         while not self._session.is_over() and time.monotonic() < ends:
             time.sleep(LOOK_SECONDS)
         if self._session.is_replaced():
-            return lambda: self._hand_back(facts)
+            return HandBack(run=run)
         reason = f"the session {self._session.name} ended before the job did"
-        return lambda: self._last_word(Ending(run=facts, reason=reason, retryable=True))
+        return Finish(ending=Ending(run=run, reason=reason, retryable=True))
 
-    def _revoked(self) -> None:
-        """Called off: the session is stopped too. Taken by somebody else: it is theirs."""
-        assert self._submission is not None
-        self._give_up()
+    # -- interrupt -------------------------------------------------------------------------------------------------
+
+    def _interrupt_if_ended(self, submission: Submission) -> None:
+        """The claim is gone. A job that has ended (it was cancelled) must not go on; one that another worker has
+        claimed belongs to that worker."""
         try:
-            ended = self._claim.read().status.ended
+            has_ended = self._claim.read().status.ended
         except MamError:
             return
-        if ended:
-            self._break_off()
-            self._session.end_assignment(self._submission.mark, INTERRUPTED)
+        if has_ended:
+            self._interrupt()
+            self._session.end_assignment(submission.mark, INTERRUPTED)
 
-    def _break_off(self) -> None:
-        """The agent's own key for it, once. In a dialog it means no."""
+    def _interrupt(self) -> None:
+        """Presses the agent's key for it, once. In a dialog this key means no."""
         turn = self._own_turn
         if self._session.tool in HOOKED and (turn is None or not turn.ended):
             self._press_escape()
 
     def _cancel_own_wait(self) -> None:
-        """Some wait for the reset themselves and then go on. mam does the waiting: the job is not to be done twice."""
-        if self._session.tool in (CLAUDE, OPENCODE):
+        """Some agents wait for the reset and then continue their turn. mam waits instead, so that the job is not done
+        twice."""
+        if agent_kind(self._session.tool).waits_for_limit:
             self._press_escape()
 
     def _press_escape(self) -> None:
         try:
             press_key(self._session.target(), "Escape")
-            if self._session.tool == OPENCODE:  # which wants to be told twice, and not in one breath
+            for _ in range(1, agent_kind(self._session.tool).escape_presses):
                 time.sleep(LOOK_SECONDS)
                 press_key(self._session.target(), "Escape")
         except MamError as error:
-            self._context.say(self.job, f"not broken off: {error}")
+            self._context.say(self.job, f"not interrupted: {error}")
 
 
-def _failed(turn: Turn | None) -> Ending | None:
+def _failure(turn: Turn | None) -> Ending | None:
     if turn is None:
         return None
     if turn.failure:

@@ -13,8 +13,8 @@ import time
 from glob import iglob
 from itertools import islice
 
+from mam.agent_table import agent_kind
 from mam.agents.hook_events import TEXT_LIMIT
-from mam.agents.hook_setup import CLAUDE, CODEX
 from mam.jobs.activity import PROTOCOL
 from mam.util.strict_json import safe_json
 from mam.work.reports.problems import kind_of
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from mam.jobs.record import Json
 
 TAIL = 512 * 1024
-LATELY_SECONDS = 600.0
+RECENT_SECONDS = 600.0
+CODEX = "codex"
 _MOST = 5000
 _FAILURES = {
     LIMIT: "rate_limit", OVERLOAD: "overloaded", LOGIN: "authentication_failed", BILLING: "billing_error",
@@ -65,12 +66,8 @@ def _told_end(line: bytes, turn: str) -> Json | None:
 
 
 def _pattern(tool: str) -> str:
-    home = os.path.expanduser("~")
-    if tool == CLAUDE:
-        return os.path.join(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "projects/*/*.jsonl")
-    if tool == CODEX:
-        return os.path.join(os.environ.get("CODEX_HOME") or os.path.join(home, ".codex"), "sessions/**/rollout-*.jsonl")
-    return ""
+    kind = agent_kind(tool)
+    return os.path.join(kind.home(), kind.transcripts) if kind.transcripts else ""
 
 
 def _tail(path: str) -> bytes:
@@ -80,7 +77,7 @@ def _tail(path: str) -> bytes:
         return b""
     try:
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or time.time() - found.st_mtime > LATELY_SECONDS:
+        if not stat.S_ISREG(found.st_mode) or time.time() - found.st_mtime > RECENT_SECONDS:
             return b""
         os.lseek(descriptor, max(0, found.st_size - TAIL), os.SEEK_SET)
         parts = []

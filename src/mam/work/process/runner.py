@@ -222,7 +222,7 @@ class Run:
 
     def _end_leftovers(self, reason: str) -> Lost:
         """The guardian does the same when a keeper has died, unless it is gone too."""
-        from mam.work.takeover import end_earlier
+        from mam.work.process.takeover import end_earlier
 
         return Lost(reason=reason, left=end_earlier(self._kept_by))
 

@@ -10,16 +10,16 @@ or none is installed.
 
 from __future__ import annotations
 
+from mam.agent_table import CODING_AGENTS
 from mam.cli.render.streams import print_json_array, print_row
 from mam.cli.render.text import nearest, one_line
 from mam.errors import BadInput
-from mam.work.adapters import CODING_AGENTS
-from mam.work.adapters.checking import MISSING, check_agent
+from mam.work.adapters.installed import MISSING, check_agent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
-    from mam.work.adapters.checking import AgentCheck
+    from mam.work.adapters.installed import AgentCheck
 
 
 def add_arguments(parser: Parser) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from mam.agents.files_directory import agents_directory
-from mam.agents.hook_setup import PROGRAMS
+from mam.agents.hook_setup import AGENT_OF_PROGRAM
 from mam.agents.launch import Plan, launch
 from mam.agents.lease import DEFAULT_SECONDS
 from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
@@ -69,7 +69,7 @@ def run(options: Options) -> int:
 
 def _tool(command: tuple[str, ...]) -> str:
     program = os.path.basename(command[0]) if command else ""
-    return PROGRAMS.get(program, program) or "shell"
+    return AGENT_OF_PROGRAM.get(program, program) or "shell"
 
 
 def session_name(text: str) -> str:

@@ -1,5 +1,7 @@
-"""Whether the coding agents can be used here: installed, which version, and whether the options that mam uses are still
-there. Vendors rename options; it is better to hear so before a job does."""
+"""Checks whether the coding agents can be used on this machine: program, version, and the options that mam uses.
+
+Vendors rename options; `mam agents check` reports it before a job fails of it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ import re
 import subprocess
 from importlib import import_module
 
+from mam.agent_table import CODING_AGENTS
 from mam.machine.environment import find_program, without_secrets
 from mam.util.frozen import Frozen
-from mam.work.adapters import CODING_AGENTS
 from mam.work.reports.report import one_line
 
 TYPE_CHECKING = False
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 OK, MISSING, BROKEN, UNFIT = "ok", "not installed", "does not run", "other options"
-_LONGEST = 30.0
+_TIMEOUT_SECONDS = 30.0
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*[\w.+-]*")
 
 
@@ -28,7 +30,7 @@ class AgentCheck(Frozen):
     program: str | None = None
     version: str | None = None
     absent: list[str] = []  # noqa: RUF012 - nothing writes into it
-    """Options that mam uses and the program's help does not name."""
+    """Options that mam uses and that are missing from the program's help."""
     advice: str | None = None
     """What to do about it."""
 
@@ -38,26 +40,27 @@ class AgentCheck(Frozen):
 
 
 def check_agent(agent: str) -> AgentCheck:
-    module = import_module(CODING_AGENTS[agent])
-    program = find_program(module.PROGRAM, os.environ)
-    install = f"npm install -g {module.PACKAGE}"
+    kind = CODING_AGENTS[agent]
+    program = find_program(kind.program, os.environ)
+    install = f"npm install -g {kind.package}"
     if program is None:
         return AgentCheck(agent=agent, state=MISSING, advice=f"`{install}` installs it")
-    told, problem = _ask(program, ("--version",))
+    printed, problem = _run(program, ("--version",))
     if problem is not None:
-        return AgentCheck(agent=agent, state=BROKEN, program=program, advice=f"{problem}; `{install}` installs it anew")
-    found = _VERSION.search(told)
+        advice = f"{problem}; `{install}` installs it again"
+        return AgentCheck(agent=agent, state=BROKEN, program=program, advice=advice)
+    found = _VERSION.search(printed)
     known = AgentCheck(agent=agent, state=OK, program=program, version=found[0] if found else None)
-    return _with_options(known, module, program, install)
+    return _check_options(known, import_module(kind.adapter), program, install)
 
 
-def _with_options(known: AgentCheck, module: ModuleType, program: str, install: str) -> AgentCheck:
+def _check_options(known: AgentCheck, module: ModuleType, program: str, install: str) -> AgentCheck:
     text = ""
     for arguments in module.HELP:
-        told, problem = _ask(program, arguments)
+        printed, problem = _run(program, arguments)
         if problem is not None:
-            return known.replace(state=BROKEN, advice=f"{problem}; `{install}` installs it anew")
-        text += told
+            return known.replace(state=BROKEN, advice=f"{problem}; `{install}` installs it again")
+        text += printed
     absent = [flag for flag in module.FLAGS if not re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", text)]
     if not absent:
         return known
@@ -65,15 +68,15 @@ def _with_options(known: AgentCheck, module: ModuleType, program: str, install: 
     return known.replace(state=UNFIT, absent=absent, advice=advice)
 
 
-def _ask(program: str, arguments: tuple[str, ...]) -> tuple[str, str | None]:
-    """What it prints, on whichever stream, and what is wrong if it does not do even that."""
+def _run(program: str, arguments: tuple[str, ...]) -> tuple[str, str | None]:
+    """Its output on both streams, and the problem if it did not run or failed."""
     try:
         ran = subprocess.run(
-            [program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=_LONGEST, cwd="/",
+            [program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_SECONDS, cwd="/",
             env=without_secrets(os.environ),
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return "", f"`{os.path.basename(program)} {' '.join(arguments)}` did not answer within {_LONGEST:.0f} s"
+        return "", f"`{os.path.basename(program)} {' '.join(arguments)}` did not answer within {_TIMEOUT_SECONDS:.0f} s"
     except OSError as error:
         return "", f"it cannot be started ({error.strerror})"
     text = (ran.stdout + b"\n" + ran.stderr)[: 1 << 20].decode("utf-8", "replace")

@@ -10,7 +10,8 @@ import pytest
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.journal_follower import JournalFollower
-from tests.work.support import PATIENCE, await_that
+from tests.waiting import await_that
+from tests.work.support import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,9 @@ from mam.work.output_log import read
 from mam.work.process.channel import Channel
 from mam.work.process.messages import Lost
 from mam.work.process.runner import Run
+from tests.waiting import await_that
 from tests.work.shop import Shop
-from tests.work.support import PATIENCE, await_gone, await_that, descriptors, finish, python, shell, text_in
+from tests.work.support import PATIENCE, await_gone, descriptors, finish, python, shell, text_in
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,7 +1,7 @@
-"""Before a job is run again: what is left of an earlier attempt on this host is ended.
+"""Ends what earlier attempts at a job left running on this host, before the job runs again.
 
-Only what can be told apart from everything else is touched: same boot, same pid, same start time, and who was given
-the earlier attempt's environment (`strays.py`). What could not be done is said in one sentence, for the record.
+mam ends only processes that it can identify: same boot, same pid and start time, or an environment that names the job,
+an earlier attempt and the store (`EarlierAttempts`). What could not be ended becomes one sentence in the record.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import time
 
+from mam.machine.environment import ATTEMPT, JOB, MARK
 from mam.machine.processes import (
     ProcessEntry,
     ProcessId,
@@ -22,6 +24,7 @@ from mam.machine.processes import (
     send_signal,
 )
 from mam.util.clock import boot_id
+from mam.util.frozen import Frozen
 from mam.work.process.tree import walk
 
 TYPE_CHECKING = False
@@ -38,7 +41,48 @@ _GRACE_SECONDS = 2.0
 _FORCE_SECONDS = 5.0
 _GUARDIAN_SECONDS = 4.0
 """What a killed keeper leaves to a guardian is gone by then."""
+_DIGITS = 18
 _INSIDE = "this worker runs inside the earlier attempt, which was therefore not ended"
+
+
+class EarlierAttempts(Frozen):
+    """The attempts at one job before one of them."""
+
+    job_id: str
+    attempt: int
+    mark: str
+    """Of the store: another one may have a job of the same id."""
+
+    def find_orphans(self) -> list[ProcessId]:
+        """Those that run now, of this user."""
+        if sys.platform != "linux":
+            return []
+        # Who it is was seen before its environment: if its number has passed to somebody else meanwhile, nobody is hit.
+        return [
+            identity_of(entry) for entry in list_processes() if not entry.dead and self._is_of(_environment(entry.pid))
+        ]
+
+    def _is_of(self, environment: dict[bytes, bytes]) -> bool:
+        attempt = environment.get(ATTEMPT.encode(), b"")
+        return (
+            environment.get(JOB.encode()) == self.job_id.encode()
+            and environment.get(MARK.encode()) == self.mark.encode()
+            and attempt.isdigit()
+            and len(attempt) <= _DIGITS
+            and int(attempt) < self.attempt
+        )
+
+
+def _environment(pid: int) -> dict[bytes, bytes]:
+    """Empty for others' processes, those of the kernel, and those that have ended."""
+    try:
+        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
+            return {}
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            lines = file.read().split(b"\0")
+    except OSError:
+        return {}
+    return {name: value for name, found, value in (line.partition(b"=") for line in lines) if found}
 
 
 def end_earlier(process: dict[str, Any], find_orphans: OrphanFinder = list, *, host: str | None = None) -> str | None:

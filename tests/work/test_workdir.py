@@ -11,8 +11,8 @@ from mam.errors import WorkDirMissing, WorkDirUnusable, WorkspaceKept
 from mam.work.cleanup import list_workspaces, remove_workspace
 from mam.work.workdir import WorkDir, prepare_workdir
 from tests.unit.jobs import pending
-from tests.work.place_fixtures import only, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import job_in
+from tests.work.workdir_fixtures import only, repository_fixture, work_fixture, world_fixture
 
 __all__ = ["repository_fixture", "work_fixture", "world_fixture"]
 

@@ -17,9 +17,8 @@ from tests.work.doors import held_job, unchanged_but
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mam.jobs.record import Job
 
-WRITES: dict[str, Callable[[Claim], Job]] = {
+WRITES: dict[str, Callable[[Claim], object]] = {
     "renew": lambda claim: claim.renew(60, heard=True),
     "started": lambda claim: claim.started({}),
     "progress": lambda claim: claim.progress("half", {}),
@@ -31,7 +30,7 @@ WRITES: dict[str, Callable[[Claim], Job]] = {
         Ending(run={}, reason="busy", retryable=True), only_if_unreported=True
     ),
     "postpone": lambda claim: claim.postpone("no such path", 60),
-    "tell": lambda claim: claim.publish("progress", "half", {}),
+    "publish": lambda claim: claim.publish("progress", "half", {}),
     "hand back": lambda claim: claim.hand_back(),
     "hand back what has just begun": lambda claim: claim.hand_back({}, {}),
 }

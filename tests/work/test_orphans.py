@@ -11,14 +11,13 @@ import pytest
 
 from mam.machine.processes import ProcessId, identify, is_alive, send_signal
 from mam.stores.memory import MemoryStore
-from mam.work.process.orphans import EarlierAttempts
+from mam.work.process.takeover import EarlierAttempts, end_earlier, end_orphans
 from mam.work.state_dirs import store_mark
-from mam.work.takeover import end_earlier, end_orphans
 from mam.work.validator import trusted_validation
 from tests.work.shop import Shop
 from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable
 from tests.work.support import PATIENCE, await_gone, python
-from tests.work.test_traces import lost_once
+from tests.work.test_pidfiles import lost_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,7 +144,7 @@ def test_who_gave_itself_another_environment_is_not_found(start: Start, roll: Ro
 def test_oneself_is_not_ended() -> None:
     """A worker inside of the earlier attempt, which takes over the very job it runs in."""
     script = (
-        "from mam.work.process.orphans import EarlierAttempts\nfrom mam.work.takeover import end_orphans\n"
+        "from mam.work.process.takeover import EarlierAttempts\nfrom mam.work.process.takeover import end_orphans\n"
         f"print(end_orphans(EarlierAttempts(job_id={SECOND.job_id!r}, attempt=2, mark={SECOND.mark!r}).find_orphans))"
     )
     asked = subprocess.run(

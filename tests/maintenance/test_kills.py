@@ -12,7 +12,7 @@ import pytest
 from mam.errors import StoreMissing, StoreUnavailable
 from mam.maintenance import batches
 from tests.faults.killing import count_kill
-from tests.moving.registries import contents, furnish, made, migrate, opened
+from tests.maintenance.registries import contents, furnish, made, migrate, opened
 
 KILLS = 50
 

@@ -14,9 +14,9 @@ from mam.errors import WorkDirUnusable, WorkspaceKept
 from mam.work.cleanup import list_workspaces, remove_workspace
 from mam.work.job_dir import JobDirectory
 from mam.work.workdir import prepare_workdir
-from tests.work.place_fixtures import KILLED_AT, only, repository_fixture, work_fixture, world_fixture
 from tests.work.repositories import Repository, job_in
 from tests.work.support import PATIENCE
+from tests.work.workdir_fixtures import KILLED_AT, only, repository_fixture, work_fixture, world_fixture
 
 __all__ = ["repository_fixture", "work_fixture", "world_fixture"]
 
@@ -150,20 +150,19 @@ def test_a_worktree_that_became_something_else_is_refused_and_can_be_cleared(
 
 _REMOVED_AT = (
     KILLED_AT.replace(
-        "prepare(job_in(repository), work, {})", "removing.remove(work, 'abc12345', force=False)"
-    ).replace("from mam.work import git, home", "from mam.work import git, home, removing")
-    + """
-"""
+        "prepare_workdir(job_in(repository), work, {})", "remove_workspace(work, 'abc12345', force=False)"
+    )
+    .replace("from mam.work.workdir import prepare_workdir", "from mam.work.cleanup import remove_workspace")
+    .replace("job_dir.os.mkdir = counted(os.mkdir)", "cleanup.remove_tree = counted(job_dir.remove_tree)")
+    .replace("from mam.work import job_dir", "from mam.work import cleanup, job_dir")
 )
 
 
 def test_a_removal_that_was_cut_off_is_finished(repository: Repository, work: str) -> None:
-    script = _REMOVED_AT.replace(
-        "home.os.mkdir = counted(os.mkdir)", "removing.remove_tree = counted(home.remove_tree)"
-    )
+    assert _REMOVED_AT.count("remove") == 4, "a replacement found nothing"
     for count in range(100):
         prepare_workdir(job_in(repository.path), work, {})
-        argv = [sys.executable, "-c", script, str(count), str(repository.path), work]
+        argv = [sys.executable, "-c", _REMOVED_AT, str(count), str(repository.path), work]
         ran = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
         if ran.returncode == 0:
             break

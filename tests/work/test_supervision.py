@@ -16,8 +16,9 @@ from mam.work.outcome import was_interrupted
 from mam.work.output_log import read
 from mam.work.process.messages import Ended
 from mam.work.supervision import Supervision
+from tests.waiting import await_that
 from tests.work.doors import held_job, unchanged_but
-from tests.work.support import PATIENCE, await_that, shell
+from tests.work.support import PATIENCE, shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from mam.maintenance.source import StoreSource
 from mam.registry import Registry
 from mam.stores.port import Query
 from tests.disks import fill
-from tests.moving.registries import contents, furnish, located, made, migrate, multiply, opened
+from tests.maintenance.registries import contents, furnish, located, made, migrate, multiply, opened
 
 JOBS = int(os.environ.get("MAM_MIGRATE_JOBS", "150"))
 
@@ -133,7 +133,7 @@ def test_a_full_disk_in_the_middle_leaves_no_registry(
     target = str(small_disk / "to") if kind == "files" else f"sqlite://{small_disk}/to.db"
     ballast = fill(small_disk)
     ballast.write_bytes(b"x" * (ballast.stat().st_size - 300_000))
-    with pytest.raises(MamError):
+    with pytest.raises(MamError, match=r"(?i)no space|full"):
         migrate(origin, target)
     with pytest.raises(StoreMissing):
         opened(target)

@@ -15,7 +15,7 @@ from mam.jobs.status import Status
 from mam.maintenance.old_agents import copy_agents
 from mam.registry import Registry
 from mam.stores.port import Query
-from tests.moving.registries import migrate, opened
+from tests.maintenance.registries import migrate, opened
 
 GOLDEN = Path(__file__).parent / "golden"
 

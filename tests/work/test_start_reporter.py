@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import sys
-import time
+from threading import Semaphore, Thread
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.jobs.worker_acts import OutcomeReported
+from mam.jobs.record import Job
+from mam.jobs.worker_acts import Ending
 from mam.stores.memory import MemoryStore
 from mam.stores.port import ClaimRequest
-from mam.work.claim import Claim
-from mam.work.start_reporter import StartReporter
+from mam.work.claim import Claim, Reported, StartReporter
+from tests.waiting import PATIENCE, Gate, await_that
 from tests.work.shop import LABEL, Shop
-from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mam.jobs.record import Job
 
 MAM = f"{sys.executable} -m mam"
 
@@ -47,12 +46,12 @@ def test_of_a_short_job_beginning_and_end_are_one_act(shop: Shop) -> None:
     assert (job.run["exit_code"], "process" in job.run) == (0, True)
 
 
-def test_of_a_long_job_the_beginning_is_told_while_it_runs(shop: Shop) -> None:
-    job_id = shop.job("while [ ! -e go ]; do sleep 0.05; done")
+def test_of_a_long_job_the_beginning_is_told_while_it_runs(shop: Shop, gate: Gate) -> None:
+    job_id = shop.job(gate.wait)
     with shop.at_work():
         await_that(lambda: told(shop, job_id) == ["started"], "it was not told that it runs")
         assert "process" in (shop.get(job_id).run or {})
-        (shop.place / "go").touch()
+        gate.open()
         shop.until(job_id)
     assert told(shop, job_id) == ["started", "completed"]
 
@@ -90,21 +89,19 @@ def held(shop: Shop) -> tuple[Job, Claim]:
 
 
 def test_an_end_that_nobody_has_spoken_of_is_written_at_once(shop: Shop, held: tuple[Job, Claim]) -> None:
-    from mam.jobs.worker_acts import Ending
 
     job, claim = held
-    assert claim.finish(Ending(run={}), only_if_unreported=True).status == "completed"
+    assert isinstance(claim.finish(Ending(run={}), only_if_unreported=True), Job)
     assert shop.get(job.job_id).status == "completed"
 
 
-def test_an_end_is_not_written_over_a_word_that_nobody_heard(shop: Shop, held: tuple[Job, Claim]) -> None:
-    from mam.jobs.worker_acts import Ending
+def test_an_end_does_not_overwrite_an_unnoticed_report(shop: Shop, held: tuple[Job, Claim]) -> None:
 
     job, claim = held
     shop.registry.fail(job.job_id, reason="it is hopeless", attempt=1)
-    with pytest.raises(OutcomeReported) as spoken:
-        claim.finish(Ending(run={}), only_if_unreported=True)
-    assert spoken.value.said["reason"] == "it is hopeless"
+    found = claim.finish(Ending(run={}), only_if_unreported=True)
+    assert isinstance(found, Reported)
+    assert found.outcome["reason"] == "it is hopeless"
     assert shop.get(job.job_id).status == "running"
 
 
@@ -128,17 +125,21 @@ def test_it_is_told_once_by_whoever_comes_first() -> None:
         count = 0
 
         def started(self, _run: object) -> None:
-            time.sleep(0.01)
+            for _ in range(8):
+                assert arrived.acquire(timeout=PATIENCE)
             self.count += 1
 
-    from threading import Thread
+    def report() -> None:
+        arrived.release()
+        start_reporter.report()
 
+    arrived = Semaphore(0)
     slow = Slow()
     start_reporter = StartReporter(slow)  # type: ignore[arg-type]
     start_reporter.report()
     assert slow.count == 0, "there is nothing to tell yet"
     start_reporter.agent_started({})
-    threads = [Thread(target=start_reporter.report) for _ in range(8)]
+    threads = [Thread(target=report) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -15,9 +15,9 @@ from mam.work.claim import Claim
 from mam.work.host_checks import Backoff, is_machine_error, reports_shortage
 from mam.work.validator import trusted_validation
 from tests.disks import fill
+from tests.waiting import await_that
 from tests.work.repositories import make_repository
 from tests.work.shop import LABEL, Shop
-from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from mam.stores.port import ClaimRequest
 from mam.work.process.pidfiles import FOLDER, LINE, PidFile, recorded_processes
 from tests.disks import fill
 from tests.unit.jobs import running
+from tests.waiting import Gate, await_that
 from tests.work.shop import LABEL, Shop
-from tests.work.support import await_that
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,8 +102,8 @@ def test_an_attempt_that_no_record_knows_is_ended_before_the_next(shop: Shop, st
     assert (job.status, job.attempt, "earlier" in (job.run or {})) == ("completed", 2, False)
 
 
-def test_a_running_job_is_found_and_one_that_has_ended_is_not(shop: Shop) -> None:
-    work, job_id = shop.folder / "work", shop.job("echo up > up; while [ ! -e go ]; do sleep 0.02; done")
+def test_a_running_job_is_found_and_one_that_has_ended_is_not(shop: Shop, gate: Gate) -> None:
+    work, job_id = shop.folder / "work", shop.job(f"echo up > up; {gate.wait}")
     with shop.at_work():
         await_that((shop.place / "up").exists, "it does not run")
         later = shop.get(job_id).replace(attempt=2, run=None)
@@ -112,7 +112,7 @@ def test_a_running_job_is_found_and_one_that_has_ended_is_not(shop: Shop) -> Non
         agent = ProcessId.from_json(trace["agent"])
         assert agent is not None
         assert is_alive(agent)
-        (shop.place / "go").touch()
+        gate.open()
         shop.until(job_id)
         assert recorded_processes(shop.get(job_id).replace(attempt=2, run=None), str(work)) == []
     assert files(work) == [], "the worker has left its file"

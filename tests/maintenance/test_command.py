@@ -11,7 +11,7 @@ import pytest
 from mam.maintenance.old_jobs import OldJobs
 from mam.stores.port import Query
 from tests.cli.command import Mam
-from tests.moving.registries import contents, furnish, made, migrate, opened
+from tests.maintenance.registries import contents, furnish, made, migrate, opened
 
 
 @pytest.fixture

@@ -1,0 +1,72 @@
+"""The table of agents: every row is complete, and a row that is not says what it lacks."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+from mam.agent_table import AGENTS, CODING_AGENTS, AgentKind, load
+from mam.work.reports.report import Reader
+from tests.work.replay import KEPT
+
+HALF_ADDED = AgentKind(
+    name="aider",
+    adapter="mam.work.adapters.aider",
+    program="aider",
+    reader="mam.work.reports.claude_code:AiderReader",
+)
+
+
+def missing_parts(kind: AgentKind) -> list[str]:
+    """What has to be written before mam can run this agent, one line each."""
+    missing = [f"the row has no {field}" for field in ("package", "reader", "login") if not getattr(kind, field)]
+    missing += _missing_in_adapter(kind)
+    for field, target in (("reader", kind.reader), ("hooks", kind.hooks)):
+        if target and not _exists(target):
+            missing.append(f"{field}: there is no {target}")
+    recordings = [f"{kind.name}.help.json", f"{kind.name}-text.out"]
+    missing += [f"no recording tests/work/transcripts/{name}" for name in recordings if not (KEPT / name).exists()]
+    return missing
+
+
+def _missing_in_adapter(kind: AgentKind) -> list[str]:
+    try:
+        module = import_module(kind.adapter)
+    except ModuleNotFoundError:
+        return [f"adapter: there is no module {kind.adapter}"]
+    return [f"{kind.adapter} has no {name}" for name in ("adapter", "HELP", "FLAGS") if not hasattr(module, name)]
+
+
+def _exists(target: str) -> bool:
+    try:
+        load(target)
+    except (ModuleNotFoundError, AttributeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", CODING_AGENTS)
+def test_every_coding_agent_is_complete(name: str) -> None:
+    assert missing_parts(CODING_AGENTS[name]) == []
+
+
+@pytest.mark.parametrize("name", CODING_AGENTS)
+def test_the_reader_is_a_report_reader(name: str) -> None:
+    assert isinstance(load(CODING_AGENTS[name].reader)(), Reader)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_the_adapter_has_the_name_of_its_row(name: str) -> None:
+    assert import_module(AGENTS[name].adapter).adapter().name == name
+
+
+def test_a_half_added_agent_lists_what_is_missing() -> None:
+    assert missing_parts(HALF_ADDED) == [
+        "the row has no package",
+        "the row has no login",
+        "adapter: there is no module mam.work.adapters.aider",
+        "reader: there is no mam.work.reports.claude_code:AiderReader",
+        "no recording tests/work/transcripts/aider.help.json",
+        "no recording tests/work/transcripts/aider-text.out",
+    ]

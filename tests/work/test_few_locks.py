@@ -1,0 +1,37 @@
+"""A shell job takes the store's lock once for each journal entry; a process that waits for it takes none."""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from mam.stores.files import lock
+from mam.stores.files.store import FilesStore, create_files_store
+from tests.waiting import PATIENCE
+from tests.work.shop import Shop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_a_followed_shell_job_takes_the_lock_four_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To register, to claim, to end, and for the claim that finds nothing more."""
+    path = str(tmp_path / "jobs")
+    create_files_store(path)
+    shop, acquired, acquire = Shop(FilesStore(path), tmp_path), [], lock._acquire
+
+    def counted(directory: str, wait_seconds: float) -> int:
+        acquired.append(directory)
+        return acquire(directory, wait_seconds)
+
+    monkeypatch.setattr(lock, "_acquire", counted)
+    job_id = shop.job("true")
+    waiter = Thread(target=lambda: list(shop.registry.follow([job_id], PATIENCE)))
+    waiter.start()
+    shop.drain()
+    waiter.join(PATIENCE)
+
+    assert shop.get(job_id).status == "completed"
+    assert len(acquired) == 4
