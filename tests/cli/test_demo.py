@@ -152,9 +152,9 @@ def test_a_promise_that_is_not_kept_makes_it_fail(world: Mam, tmp_path: Path) ->
     ran = demo(world)
 
     assert ran.code == 1
-    assert "BROKEN  report said that it was finished" in ran.out
-    assert "BROKEN  Every job ended as it should" in ran.out
-    assert "mam: not kept: report said" in ran.stderr
+    assert "BROKEN  report reported success" in ran.out
+    assert "BROKEN  Every job ended as expected" in ran.out
+    assert "mam: broken promise: report reported" in ran.stderr
     assert "kept    No process was left running." in ran.out
 
 

@@ -41,4 +41,4 @@ def test_whoever_makes_a_store_of_it_says_so(mam: Mam, other: Path) -> None:
 def test_init_leaves_a_store_that_is_known_for_one(mam: Mam, other: Path) -> None:
     assert f"created a store at {other}" in mam("init", "--store", "other").stderr
     assert mam("list", "--store", "other").code == 0
-    assert "there is a store already" in mam("init", "--store", "other").stderr
+    assert "the store exists already" in mam("init", "--store", "other").stderr

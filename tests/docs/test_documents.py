@@ -154,7 +154,7 @@ def test_no_verb_ends_in_a_code_of_its_own() -> None:
                 returned = [found.value for found in ast.walk(part) if isinstance(found, ast.Return) and found.value]
                 new = {code for one in returned for code in _numbers(one, constants)} - documented
                 assert not new, f"{file}: say what {new} means, in README.md and in tools/reference.py"
-    assert set(VERBS) <= read
+    assert set(FIRST_VERBS + MORE_VERBS) <= read
 
 
 def _numbers(value: ast.expr, constants: dict[str, int]) -> list[int]:
