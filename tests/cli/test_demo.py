@@ -133,7 +133,7 @@ def test_for_programs_it_is_one_document(world: Mam) -> None:
 def test_on_a_terminal_the_chart_grows(world: Mam) -> None:
     with Terminal([sys.executable, "-m", "mam", "demo"], world.here, world.env, columns=110, rows=60) as terminal:
         terminal.shows("carl runs reindex", "▶ a third is done")
-        terminal.until(lambda: "Type next:" in terminal.text, "it does not come to its end")
+        terminal.until(lambda: "Next commands:" in terminal.text, "the demo does not end")
 
         assert terminal.ended() == 0
         assert terminal.settings == terminal.before
