@@ -34,7 +34,7 @@ def test_it_says_all_there_is_to_know() -> None:
     assert task_of(text) == "Sort.\nTen numbers."
     for part in (
         "job abc12345, attempt 1", '- "out/report.md"\n- "b.md"', "mam publish progress --detail",
-        "mam complete --result", "mam fail --reason", "MAM_JOB_ID", "A script",
+        "mam complete --result", "mam fail --reason", "MAM_JOB_ID", "a validation script",
     ):  # fmt: skip
         assert part in text
     assert "Earlier attempts" not in text

@@ -41,11 +41,11 @@ def expected(last: str, said: str, success: str) -> tuple[str, bool] | None:
     own_words = {
         "broken": ("no tests", False),
         "again": ("busy", True),
-        "error": ("the agent said that it failed", False),
+        "error": ("the agent reported a failure", False),
     }
     if said in own_words:
         return own_words[said]
-    although = ", although it said that it was done" if said == "done" else ""
+    although = ", although it reported success" if said == "done" else ""
     process = {
         "failed": ("no such program", False),
         "lost": ("the keeper was killed", True),
@@ -57,7 +57,7 @@ def expected(last: str, said: str, success: str) -> tuple[str, bool] | None:
     if last in process:
         return process[last]
     if success == SAID and said == "nothing":
-        return ("it ended without saying that it was done", False)
+        return ("it ended without reporting an outcome", False)
     return None
 
 
@@ -146,6 +146,6 @@ def test_an_agent_that_only_asked_is_not_done_unless_something_else_says_so() ->
         ending = turn_failure(report, ENDED, said, login="", is_resumed=False, is_checked=is_checked)
         return None if ending is None else ending.reason
 
-    assert str(judged(None, is_checked=False)).endswith("put it into the prompt: Which colour?")
+    assert str(judged(None, is_checked=False)).endswith("put the answer into the prompt: Which colour?")
     assert judged({"status": "completed"}, is_checked=False) is None
     assert judged(None, is_checked=True) is None

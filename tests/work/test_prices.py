@@ -10,8 +10,7 @@ import pytest
 from mam.config.settings import Config, load_config
 from mam.errors import BadConfig
 from mam.stores.memory import MemoryStore
-from mam.work.reports.prices import cost_of
-from mam.work.reports.report import Report
+from mam.work.reports.report import Report, token_cost
 from tests.cli.command import Mam
 from tests.work.commands import mam
 from tests.work.replay import Replay, recorded
@@ -28,19 +27,19 @@ TABLE = "{input = 1.25, cached = 0.125, output = 10}"
 
 
 def test_each_kind_of_token_has_its_price() -> None:
-    assert cost_of({"input": 1_000_000, "cached": 0, "output": 0}, PRICES) == 1.25
-    assert cost_of({"input": 0, "cached": 1_000_000, "output": 0}, PRICES) == 0.125
-    assert cost_of({"input": 0, "cached": 0, "output": 1_000_000}, PRICES) == 10.0
-    assert cost_of(TOKENS, PRICES) == 0.00069275
+    assert token_cost({"input": 1_000_000, "cached": 0, "output": 0}, PRICES) == 1.25
+    assert token_cost({"input": 0, "cached": 1_000_000, "output": 0}, PRICES) == 0.125
+    assert token_cost({"input": 0, "cached": 0, "output": 1_000_000}, PRICES) == 10.0
+    assert token_cost(TOKENS, PRICES) == 0.00069275
 
 
 def test_what_was_cached_costs_what_input_costs_unless_said() -> None:
-    assert cost_of({"input": 0, "cached": 1_000_000, "output": 0}, {"input": 2, "output": 9}) == 2.0
+    assert token_cost({"input": 0, "cached": 1_000_000, "output": 0}, {"input": 2, "output": 9}) == 2.0
 
 
 @pytest.mark.parametrize("tokens", [{}, {"input": 5}, {"output": 5}, {"cached": 5, "output": 5}])
 def test_what_is_told_by_half_has_no_cost(tokens: dict[str, int]) -> None:
-    assert cost_of(tokens, PRICES) is None
+    assert token_cost(tokens, PRICES) is None
 
 
 def test_what_costs_nothing_is_known() -> None:

@@ -70,7 +70,7 @@ def test_a_pid_that_is_used_again_is_somebody_else(tmp_path: Any) -> None:
         pytest.skip("choosing a pid needs root")
     script = """
 import os, subprocess, time
-from mam.machine.processes import identify, is_alive, send
+from mam.machine.processes import identify, is_alive, send_signal
 def start(pid):
     open("/proc/sys/kernel/ns_last_pid", "w").write(str(pid - 1))
     process = subprocess.Popen(["sleep", "1000"])
@@ -82,7 +82,7 @@ first.kill(); first.wait()
 time.sleep(0.02)  # the kernel counts start times in hundredths of a second
 second = start(500)
 assert identify(500) is not None and identify(500) != earlier
-assert not is_alive(earlier) and not send(earlier, 9) and second.poll() is None
+assert not is_alive(earlier) and not send_signal(earlier, 9) and second.poll() is None
 second.kill(); second.wait()
 print("seen")
 """
@@ -173,11 +173,11 @@ def test_a_walk_tells_parents_first() -> None:
 
 FEW = """
 import fcntl, os, resource, select, signal, subprocess
-from mam.work.process.tree import finder, signal_children
+from mam.work.process.tree import child_finder, signal_children
 family = subprocess.Popen(["sh", "-c", "for i in $(seq 40); do sleep 1000 & done; echo; exec sleep 1000"], stdout=-1)
 family.stdout.readline()
 deaths, alive = select.epoll(), {}
-for child in finder()(family.pid):
+for child in child_finder()(family.pid):
     opened = os.pidfd_open(child)
     beyond = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, 100)  # so that it takes none of the few
     os.close(opened)

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from mam.work.reports.claude_code import ClaudeCodeReader
 from mam.work.reports.codex import CodexReader, read_rollout
-from mam.work.reports.lines import LineBuffer
+from mam.work.reports.line_buffer import LineBuffer, LineShortener
 from mam.work.reports.opencode import OpenCodeReader
 from mam.work.reports.problems import kind_of, reset_in
 from mam.work.reports.report import BILLING, DECLINED, FAILED, LIMIT, LOGIN, OVERLOAD, RESULT_LIMIT, Report
-from mam.work.reports.shortening import LineShortener
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -88,12 +88,12 @@ class TestCannotStart:
 
         script = """
 import ctypes, os, resource
-from mam.work.process.runner import Guardian, Plan
+from mam.work.process.runner import GuardianClient, Plan
 if os.geteuid() == 0:
     for capability in (21, 24):  # CAP_SYS_ADMIN, CAP_SYS_RESOURCE, for programs that are started from here
         assert ctypes.CDLL(None).prctl(24, capability, 0, 0, 0) == 0
     os.setresuid(65534, 0, 0)
-with Guardian() as guardian:
+with GuardianClient() as guardian:
     plan = Plan(argv=("true",), env={"PATH": "/usr/bin:/bin"}, cwd="/")
     resource.setrlimit(resource.RLIMIT_NPROC, (0, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
     *_, last = guardian.start(plan, "/nowhere/log").messages()
@@ -107,8 +107,8 @@ with Guardian() as guardian:
 
         script = """
 import os, resource
-from mam.work.process.runner import Guardian, Plan
-with Guardian() as guardian:
+from mam.work.process.runner import GuardianClient, Plan
+with GuardianClient() as guardian:
     plan = Plan(argv=("true",), env={"PATH": "/usr/bin:/bin"}, cwd="/", stdin=b"x", tee=True)
     *_, before = guardian.start(plan, "/nowhere/log").messages()
     taken = []

@@ -96,7 +96,7 @@ def test_what_is_left_of_a_dead_agent_is_named_and_not_touched(killable: Killabl
     try:
         await_gone([killable.keeper, killable.agent])
         left = end_earlier(record(killable))
-        assert left == f"process {child.pid} may be left of the earlier attempt, which cannot be told for certain"
+        assert left == f"process {child.pid} may be left of the earlier attempt, which is not certain"
         assert is_alive(child)
     finally:
         for process in tree:

@@ -35,7 +35,7 @@ class TestAgents:
     def test_only_its_own_word_counts_if_so_agreed(self, quick: Shop) -> None:
         quick.config = Config(commands={"mine": {"argv": ["/bin/true"], "success": "said", "prompt": "stdin"}})
         job = quick.ended("do it", agent="mine")
-        assert (job.status, job.reason) == ("error", "it ended without saying that it was done")
+        assert (job.status, job.reason) == ("error", "it ended without reporting an outcome")
 
     def test_artifacts_alone_if_so_agreed(self, quick: Shop) -> None:
         argv = ["/bin/sh", "-c", "echo x > out.txt; exit 9"]

@@ -257,7 +257,7 @@ class TestPeople:
         with Working(mam, "-s", "human") as worker:
             assert worker.stdout is not None
             brief = b""
-            while b"What is checked" not in brief:
+            while b"What mam checks" not in brief:
                 brief += os.read(worker.stdout.fileno(), 4096)
             assert b"look at it" in brief
             assert f"mam complete {job}".encode() in brief

@@ -143,7 +143,7 @@ def test_a_vanished_worktree_is_made_anew_from_its_branch(repository: Repository
     again = prepare_workdir(job.replace(attempt=2), work, {})
     assert again.path == place.path
     assert again.note is not None
-    assert "made anew" in again.note
+    assert "recreated" in again.note
     assert repository.git("rev-parse", "HEAD", cwd=again.path) == commit
 
 
@@ -156,7 +156,7 @@ def test_a_vanished_repository_lets_the_job_wait(repository: Repository, work: s
         prepare_workdir(job, work, {})
     held = only(work)
     assert held.problem is not None
-    with pytest.raises(WorkspaceKept, match="cannot say"):
+    with pytest.raises(WorkspaceKept, match="git cannot read it"):
         remove_workspace(work, job.job_id, force=False)
     moved.rename(repository.path)
     assert prepare_workdir(job, work, {}).kind == "worktree"
@@ -182,7 +182,7 @@ def test_a_spoiled_page_never_costs_the_work(repository: Repository, work: str, 
     place = prepare_workdir(job, work, {})
     Path(place.path, "work.txt").write_text("hours")
     Path(work, job.job_id, PLAN_FILE).write_text(page)
-    with pytest.raises(WorkDirUnusable, match="left alone"):
+    with pytest.raises(WorkDirUnusable, match="left it unchanged"):
         prepare_workdir(job, work, {})
     assert only(work).problem is not None
     with pytest.raises(WorkspaceKept):

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 _CLIMB_LIMIT = 1000
-"""Steps upward. `parent_id` can be edited by hand, and a circle must end too."""
+"""Limits the steps upward: a user can edit `parent_id` into a cycle."""
 
 
 def is_descendant(registry: Registry, job_id: str, ancestor: str) -> bool:
-    """Whether the job was registered by `ancestor`, or by a job of which that is true."""
+    """Whether `ancestor` registered the job, directly or through other jobs."""
     for _ in range(_CLIMB_LIMIT):
         try:
             parent = registry.store.get(job_id).parent_id
@@ -28,7 +28,7 @@ def is_descendant(registry: Registry, job_id: str, ancestor: str) -> bool:
 def open_descendants(registry: Registry, ancestor: str) -> list[str]:
     """Every descendant that has not ended, parents before their children.
 
-    Ended ones are looked through: a job may be done while what it handed out goes on.
+    Includes descendants of ended jobs: a job may end before the jobs that it registered.
     """
     store = registry.store
     family, level = {ancestor: None}, [ancestor]

@@ -1,4 +1,4 @@
-"""Which workspaces there are, what is in them that exists nowhere else, and removing them without losing it."""
+"""Lists the workspaces on this host, finds out what would be lost with each, and removes them without loss."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_COMMITS = 1000
 
 
 class Workspace(Frozen):
-    """One workspace on this host. `dirty` and `unpushed` are True and 1 at least when nobody can tell."""
+    """One workspace on this host. If git cannot tell, `dirty` is True and `unpushed` at least 1."""
 
     job_id: str
     kind: str
@@ -45,7 +45,7 @@ class Workspace(Frozen):
 
 
 def list_workspaces(work_directory: str) -> list[Workspace]:
-    """Everything that `prepare` has made on this host, except for what is the user's own anyway."""
+    """Everything that `prepare_workdir` made on this host. A user's own directory is not included."""
     return [
         held
         for name in _names(work_directory)
@@ -64,7 +64,7 @@ def inspect_workspace(job_dir: JobDirectory) -> Workspace | None:
             kind="worktree",
             path=job_dir.worktree,
             dirty=True,
-            problem="nothing says what is in it",
+            problem="its content is unknown",
         )
     if not os.path.lexists(job_dir.fresh):
         return None
@@ -72,8 +72,8 @@ def inspect_workspace(job_dir: JobDirectory) -> Workspace | None:
 
 
 def remove_workspace(work_directory: str, job_id: str, *, force: bool) -> str | None:
-    """WorkspaceKept when something would be lost. With force files are lost, and commits still are not: then the branch
-    stays, and the sentence that comes back says so."""
+    """Raises WorkspaceKept if something would be lost. With `force`, uncommitted files are lost but commits are not:
+    their branch stays, and the returned sentence says so."""
     job_dir = JobDirectory(work_directory, job_id)
     if not os.path.isdir(job_dir.path):
         raise WorkspaceKept(job=job_id, why="there is none on this host")
@@ -96,7 +96,7 @@ def remove_workspace(work_directory: str, job_id: str, *, force: bool) -> str | 
 
 
 def finish_removing(job_dir: JobDirectory, plan: Json, lock: int) -> str | None:
-    """From wherever an earlier try was cut off."""
+    """Continues a removal that was interrupted at any step."""
     note = None
     remove_tree(job_dir.worktree)
     remove_tree(job_dir.fresh)
@@ -115,7 +115,7 @@ def _delete_branch(git: Git, plan: Json) -> str | None:
         return None
     if count := _count_own(git, plan, held):
         return f"the branch {branch} was kept: {count} of its commits are nowhere else"
-    # Only if it is still what was looked at.
+    # Only if the branch has not moved since the check.
     git.succeeds("update-ref", "-d", f"refs/heads/{branch}", held)
     git.succeeds("config", "--local", "--remove-section", f"branch.{branch}")
     return None
@@ -124,18 +124,18 @@ def _delete_branch(git: Git, plan: Json) -> str | None:
 def _look_at_worktree(job_dir: JobDirectory, plan: Json) -> Workspace:
     held = Workspace(job_id=job_dir.job_id, kind="worktree", path=job_dir.worktree, branch=plan["branch"])
     if plan["state"] != MADE:
-        return held  # no agent has been in it, or it is on its way out
+        return held  # no agent has used it, or it is being removed
     try:
         return held.replace(dirty=_is_dirty(job_dir, plan), unpushed=_count_unpushed(plan))
     except (GitFailed, OSError) as error:
-        return held.replace(dirty=True, unpushed=1, problem=f"git cannot say what is in it: {error}")
+        return held.replace(dirty=True, unpushed=1, problem=f"git cannot read it: {error}")
 
 
 def _is_dirty(job_dir: JobDirectory, plan: Json) -> bool:
     if not os.path.lexists(job_dir.worktree):
         return False
     git = at(plan["git_directory"], job_dir.worktree)
-    # Not into submodules: git would obey their configuration, which the agent may have written.
+    # Not into submodules: git would run the configuration there, which the agent may have written.
     words = ("--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
     if git.text("status", *words, limit=INDEX_LIMIT):
         return True
@@ -143,19 +143,19 @@ def _is_dirty(job_dir: JobDirectory, plan: Json) -> bool:
 
 
 def _has_loose_artifact(git: Git, job_dir: JobDirectory, plan: Json) -> bool:
-    """What git ignores is not shown as a change, and may still be what the job was for."""
+    """git does not list ignored files as changes, but an ignored artifact may be the purpose of the job."""
     artifacts = [os.path.join(plan["prefix"], name) for name in plan["artifacts"] if not os.path.isabs(name)]
     there = [name for name in artifacts if os.path.lexists(os.path.join(job_dir.worktree, name))]
     return any(not git.text("ls-files", "-z", "--", name) for name in there)
 
 
 def _has_nested(git: Git, job_dir: JobDirectory) -> bool:
-    """A repository that is tracked as a link to one of its commits: nothing else of it is in any commit."""
+    """The worktree's commits contain only a link to a nested repository, not its content."""
     return any(os.path.lexists(os.path.join(job_dir.worktree, name, ".git")) for name in gitlinks(git))
 
 
 def _count_unpushed(plan: Json) -> int:
-    """Of the branch, and of where the worktree stands, which may be on no branch at all."""
+    """Commits of the branch and of the worktree's HEAD, which may be detached."""
     git = at(plan["repository"])
     starts = [start for start in (branch_commit(git, plan["branch"]), _standing(plan)) if start is not None]
     return _count_own(git, plan, *starts) if starts else 0

@@ -1,4 +1,4 @@
-"""What all attempts of one worker share: the registry, the guardian, the doors, and a voice."""
+"""The parts that all attempts of one worker share: registry, guardian, doors and messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mam.work.live.session import LiveSession
 
 UNNAMED_AGENT = "unknown"
-"""What an old record that names no agent is read as."""
+"""The agent of an old record that names none."""
 
 
 class WorkerContext:
@@ -58,17 +58,17 @@ class WorkerContext:
         self.lease_seconds = lease_seconds
         self.grace_seconds = grace_seconds
         self.is_leaving = False
-        """Whether the worker has to go, so that what runs is handed back."""
+        """Whether the worker has to leave, so that running jobs are handed back."""
         self.backoff = Backoff()
         self.guardian = GuardianClient()
         self.pid_file = PidFile(self.work_directory)
         self.door_server = DoorServer(registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants)
         self.session = session
-        """The live session that all jobs are handed to, one at a time; None for agents that are started."""
+        """The live session that gets all jobs, one at a time; None for agents that the worker starts."""
         self._config = config
         self._default_agent = default_agent
         self._environ = dict(os.environ)
-        """Read once: Python decodes each name and value at every look."""
+        """Copied once: Python decodes every name and value at each access."""
         self._complained = ""
         self._say = say
         self._show = show
@@ -86,7 +86,7 @@ class WorkerContext:
         return load_adapter(self._agent_of(job), self._config)
 
     def prices(self, job: Job) -> Json | None:
-        """What the tokens of its agent cost, if the user has said so."""
+        """The token prices of the job's agent, if the user has set them."""
         return self._config.prices.get(self._agent_of(job))
 
     def _agent_of(self, job: Job) -> str:
@@ -102,22 +102,22 @@ class WorkerContext:
         self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
 
     def say_unreachable(self, away: MamError) -> None:
-        """Whoever looks shall know that nothing has to be started again."""
-        words = str(away).removesuffix(".").removesuffix("; try again later")  # which is what the worker does itself
+        """Says that the worker retries, so that no person restarts it."""
+        words = str(away).removesuffix(".").removesuffix("; try again later")  # the worker does that
         self.say_once(f"{words}; trying until it works")
 
     def say_once(self, words: str) -> None:
-        """Once for each trouble: a store that is away for an hour is not worth a thousand lines."""
+        """Prints each message once: an outage of an hour is not worth a thousand lines."""
         if words != self._complained:
             self._complained = words
             self._tell(self._say, words)
 
     def show(self, text: str) -> None:
-        """The brief of a job that a person shall do."""
+        """Prints the brief of a job for a person."""
         self._tell(self._show, text)
 
     def _tell(self, way: Callable[[str], None], words: str) -> None:
-        """A terminal that is gone, or a full disk behind a log, is no reason to leave a job."""
+        """A closed terminal or a full disk behind a log must not stop a job."""
         try:
             way(words)
         except (OSError, ValueError):
@@ -132,7 +132,7 @@ class WorkerContext:
 
 
 def _grants(config: Config) -> Grants:
-    """What children may have. Their script is trusted as it is now, before any agent of this worker can change it."""
+    """The rights that children may have. mam hashes their validation script now, before an agent can change it."""
     children = config.children
     script = children.get("validation")
     return Grants(

@@ -1,4 +1,4 @@
-"""A worker over the store that the user means."""
+"""Opens a worker on the store that the user selected."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class DeferredAuditSink:
-    """The audit log of a worker: refusals are told at once, everything else is copied by the thread that follows."""
+    """The audit log of a worker: rejections are written at once, everything else is copied by the JournalFollower."""
 
     def __init__(self, shadow: AuditSink) -> None:
         self._shadow = shadow
 
     def follow(self, store: Store) -> None:
-        """Not now."""
+        """Left to the JournalFollower."""
 
     def refused(self, store: Store, job_id: str, verb: str, why: str) -> None:
         self._shadow.refused(store, job_id, verb, why)
@@ -37,7 +37,7 @@ class DeferredAuditSink:
 def open_worker(
     located: StoreLocation, config: Config, options: WorkerOptions, **settings: Any
 ) -> tuple[Worker, WorkerContext]:
-    """`settings` are those of WorkerContext."""
+    """`settings` are keyword arguments of WorkerContext."""
     shadow = AuditLog(located.logs_dir)
     store = open_store(located, config)
     registry = Registry(store, DeferredAuditSink(shadow), require_attempt=config.require_attempt)

@@ -1,7 +1,8 @@
-"""Whether the worker's own machine can run a job at all: it may lack room, descriptors or memory.
+"""Checks whether an error means that the worker's machine cannot run a job: disk space, descriptors or memory are
+short.
 
-That is no fault of the job's. One that has not begun goes back as it was, for a worker that can run it, and this one
-rests before it claims again: it would else take one job after the other only to give it back.
+The job is not at fault. A job that has not started goes back unchanged, for a worker that can run it, and this worker
+backs off before it claims again. Otherwise it would claim and return one job after the other.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _DISK = _ROOM | {errno.EROFS, errno.EIO}
 
 
 def is_machine_error(error: OSError | MemoryError, work_directory: str | None = None) -> bool:
-    """Whether the error says that the machine lacks something. With `home`, what is wrong with a disk counts only when
-    it was met in there: elsewhere it is wrong for one job, and other jobs need not wait for that."""
+    """Whether the machine lacks something. With `work_directory`, a disk error counts only inside that directory:
+    elsewhere it concerns one job, and the others need not wait."""
     if isinstance(error, MemoryError) or error.errno in _RESOURCES:
         return True
     return error.errno in _DISK and (work_directory is None or not _is_outside(error.filename, work_directory))
@@ -35,7 +36,7 @@ def is_resource_errno(number: int | None) -> bool:
 
 
 def reports_shortage(words: str) -> bool:
-    """The same of a program that can only say it. A disk that cannot be written is left out: it will not get better."""
+    """The same for the error message of a program. A read-only disk does not count, since waiting does not help."""
     return any(os.strerror(number) in words for number in _RESOURCES | _ROOM)
 
 
@@ -53,7 +54,7 @@ def _is_outside(path: object, work_directory: str) -> bool:
 
 
 class Backoff:
-    """Of one worker, longer each time, until one of its jobs begins. Any thread may call."""
+    """The pause of one worker between claims. It doubles each time until one of its jobs starts. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -62,7 +63,7 @@ class Backoff:
         self._ends = 0.0
 
     def start(self) -> float:
-        """How long it is from now. Jobs that go back together are one reason for it, and not several."""
+        """Returns the seconds until it ends. Jobs that go back together start one pause, not several."""
         with self._lock:
             if not self.remaining():
                 self._seconds = min(max(self._seconds * 2, FIRST_SECONDS), LONGEST_SECONDS)

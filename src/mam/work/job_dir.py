@@ -1,7 +1,7 @@
-"""A job's private directory on this host, with one lock and one page that says what was made in it.
+"""A job's private directory on this host, with one lock and one file that describes what was made in it.
 
-What is being made is written down first, and marked as made last: whoever comes after a crash knows whether there is
-work in it that must be kept, or only a piece that can be thrown away.
+The plan is written before anything is made, and marked as done last. After a crash it shows whether the directory
+contains work that must be kept or only an incomplete workspace that can be discarded.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class JobDirectory:
             raise WorkDirUnusable(job=self.job_id, why=f"{self.path} is a link, not a directory")
 
     def read(self) -> Json | None:
-        """None when nothing was made here. A page that somebody spoiled is as good as none, and is put aside."""
+        """None if nothing was made here. A damaged file counts as none, and is set aside."""
         plan = read_json_file(os.path.join(self.path, PLAN_FILE))
         return plan if isinstance(plan, dict) else None
 
@@ -58,12 +58,12 @@ class JobDirectory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[int]:
-        """The descriptor is handed to git, so that the lock outlives a killed worker for as long as its git runs."""
+        """git inherits the descriptor, so that the lock outlives a killed worker for as long as its git runs."""
         descriptor = self._acquire()
         try:
             yield descriptor
         finally:
-            # Closed and not unlocked: a git that was left behind keeps it.
+            # Closed, not unlocked: a git process that is still running keeps the lock.
             os.close(descriptor)
 
     def _acquire(self) -> int:
@@ -80,7 +80,7 @@ class JobDirectory:
             os.close(descriptor)
 
     def wait_for(self, descriptor: int) -> None:
-        """Until nobody else has this lock."""
+        """Waits until no other process holds this lock."""
         ends = time.monotonic() + _LOCK_SECONDS
         while True:
             try:
@@ -89,12 +89,12 @@ class JobDirectory:
             except BlockingIOError:
                 if time.monotonic() > ends:
                     raise WorkDirUnusable(
-                        job=self.job_id, why="somebody else has been preparing it for minutes"
+                        job=self.job_id, why="another process has been preparing it for minutes"
                     ) from None
                 time.sleep(_LOOK_SECONDS)
 
     def forget(self) -> None:
-        """The page, and the directory too if nothing else is in it. Called with the lock held."""
+        """Removes the file, and the directory if nothing else is in it. Called with the lock held."""
         _unlink(os.path.join(self.path, PLAN_FILE))
         if os.listdir(self.path) == [LOCK]:
             _unlink(os.path.join(self.path, LOCK))
@@ -102,8 +102,8 @@ class JobDirectory:
 
 
 def write_private(path: str, content: bytes, mode: int = 0o600) -> None:
-    """A new file that nobody else can read; what was there before, a link too, goes first. An agent may have taken the
-    directory away."""
+    """Writes a new file that only this user can read, in place of an existing file or link. An agent may have removed
+    the directory."""
     try:
         descriptor = os.open(path, _NEW, mode)
     except FileExistsError:
@@ -119,7 +119,7 @@ def write_private(path: str, content: bytes, mode: int = 0o600) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """The directory and everything in it, however its modes were set; links in it are removed, never followed."""
+    """Removes the directory and its content, whatever the modes. Links are removed, never followed."""
     try:
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             os.unlink(path)

@@ -1,6 +1,6 @@
-"""One thread that follows the journal for the whole worker: it wakes whoever sleeps, and copies the audit log.
+"""One thread per worker that follows the journal: it wakes the worker and copies new entries into the audit log.
 
-The audit log is written here and not after each act, since nobody who waits for a job has to wait for its shadow.
+The audit log is written here and not after each act, so that no job waits for it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 _BUSY_SECONDS = 0.05
 _COPY_SECONDS = 0.5
-"""How far the audit log of a busy worker may be behind; many jobs are copied at once for little more than one."""
+"""How far the audit log of a busy worker may lag; copying many entries costs little more than copying one."""
 
 
 class JournalFollower:
-    """`changed` is told which jobs changed, and what of them, None for one that is gone; if there is none, there may be
-    something to claim."""
+    """Calls `on_change` with the changed fields of each changed job, None for a removed one. An empty dictionary means
+    that there may be something to claim."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class JournalFollower:
         self._shadow = shadow
         self._on_change = on_change
         self._can_claim = can_claim
-        """Whether what time decides matters to anybody here; a worker with its hands full leaves it to others."""
+        """Whether this worker has a free slot. A full worker leaves due leases and waits to others."""
         self._stopped = Event()
         self._copying = Lock()
         self._lags, self._copied = False, 0.0
@@ -53,7 +53,7 @@ class JournalFollower:
         self._journal_id = self._store.journal_id
 
     def stop(self) -> None:
-        """Its thread may sleep on for a while, and nobody waits for that: what it would have copied is copied here."""
+        """Does not wait for the thread, which may sleep: copies what the thread would have copied."""
         self._stopped.set()
         self._copy()
 
@@ -63,17 +63,17 @@ class JournalFollower:
         while not self._stopped.is_set():
             try:
                 if is_away:
-                    self._store.end_offset()  # which sees what has become of the store
+                    self._store.end_offset()  # which notices that the store was moved or replaced
                     self._check_journal_id()
                 self._turn()
                 is_away = False
-            except Exception:  # the store is away; those who write will say so
+            except Exception:  # the store is unreachable; the writers report it
                 is_away = True
                 self._stopped.wait(1.0)
 
     def _check_journal_id(self) -> None:
-        """Somebody may have removed the store and made another, in whose journal the offset is no place at all: nothing
-        would ever be behind it, and it would never be the end that one can wait at."""
+        """A user may have replaced the store by another one, whose journal does not contain the offset: nothing would
+        ever follow it."""
         if self._store.journal_id != self._journal_id:
             self._begin()
             self._on_change({})
@@ -81,7 +81,7 @@ class JournalFollower:
     def _turn(self) -> None:
         self._store.wait(self._offset, self._poll_timeout())
         if not self._can_claim():
-            # A job tells of itself three times within moments, and each look takes time from whoever runs it.
+            # A job writes three entries within moments, and each read takes time from the thread that runs it.
             self._stopped.wait(_BUSY_SECONDS)
         if self._stopped.is_set():
             return
@@ -93,7 +93,7 @@ class JournalFollower:
                 None if entry.fields is None else {**(changes.get(entry.job_id) or {}), **entry.fields}
             )
         self._on_change(changes)
-        self._offset = offset  # only now: what could not be looked at is news again
+        self._offset = offset  # only now, so that changes are read again if `on_change` failed
         self._lags = self._lags or bool(changes)
         if self._lags and time.monotonic() >= self._copied + _COPY_SECONDS:
             self._copy()

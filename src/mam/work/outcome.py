@@ -1,7 +1,7 @@
-"""What became of an attempt: what its process did, what its agent said and what was found, made one ending.
+"""Turns what the process did, what the agent reported and what the checks found into one ending.
 
-Pure, so that every combination can be tried: exit codes mislead, agents say that they are done when they are not, and a
-process that was stopped did not fail by itself.
+Pure, so that tests cover every combination: exit codes mislead, agents report success too early, and a process that mam
+stopped has not failed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 RESULT_LIMIT = 64 * 1024
 REASON_LIMIT = 500
 SHELL_EXIT_CODES = {126: " (a program could not be run)", 127: " (a program was not found)"}
-"""What every shell means by these."""
+"""The meaning that every shell gives to these codes."""
 
 
 def run_facts(begun: Json, last: LastMessage | None) -> Json:
-    """The `run` of the record: how the process began, and what it took."""
+    """The `run` of the record: how the process started, and which resources it used."""
     match last:
         case Ended():
             took = {
@@ -49,20 +49,18 @@ def run_facts(begun: Json, last: LastMessage | None) -> Json:
 
 
 def was_interrupted(last: LastMessage | None, because: str | None) -> bool:
-    """Whether the agent was ended before it was done for what is no fault of its own: the worker has to go, could not
-    renew, or was itself stopped for so long that the keeper did what it is there for. Such a job goes back."""
+    """Whether the agent was ended early through no fault of its own: the worker has to leave, could not renew the
+    lease, or was itself stopped for so long that the keeper ended the agent. Such a job goes back."""
     if isinstance(last, Ended):
         return last.tree_ended_because not in (None, LEFT_BEHIND, TIMED_OUT, SILENT, LINGERED, HOPELESS)
     return because in (STOPPING, CUT_OFF)
 
 
 def failure(last: LastMessage | None, said: Json | None, success: str, retry_codes: Collection[int]) -> Ending | None:
-    """Why the attempt failed before anybody looked at its work; None when there is work to look at."""
+    """Why the attempt failed before its work was checked; None if there is work to check."""
     said = said or {}
     if said.get("status") == ERROR:
-        return _failed(
-            str(said.get("reason") or "the agent said that it failed"), retryable=bool(said.get("retryable"))
-        )
+        return _failed(str(said.get("reason") or "the agent reported a failure"), retryable=bool(said.get("retryable")))
     match last:
         case Failed():
             return _failed(last.reason)
@@ -76,7 +74,7 @@ def failure(last: LastMessage | None, said: Json | None, success: str, retry_cod
                 f"exit code {code}{SHELL_EXIT_CODES.get(code, '')}{_although(said)}", retryable=code in retry_codes
             )
     if success == SAID and not said:
-        return _failed("it ended without saying that it was done")
+        return _failed("it ended without reporting an outcome")
     return None
 
 
@@ -89,9 +87,10 @@ def turn_failure(
     is_resumed: bool,
     is_checked: bool = False,
 ) -> Ending | None:
-    """Why a coding agent failed, as its own output tells; None when it does not, and the rest decides.
+    """Why a coding agent failed, according to its output; None if the output does not decide.
 
-    `is_checked` is whether there is something to look at, which then says whether an agent that asked is done.
+    `is_checked` is whether the job has artifacts or a validation. They then decide whether an agent that asked a
+    question is done.
     """
     if not isinstance(last, Ended) or (said or {}).get("status") == ERROR:
         return None
@@ -105,13 +104,13 @@ def turn_failure(
     if report.last_message is not None and report.last_message.startswith(CANNOT):
         return _failed(report.last_message.removeprefix(CANNOT).strip()[:REASON_LIMIT] or "it cannot be done")
     if last.signal is None and last.exit_code and report.last_stderr_line is not None:
-        # A conversation that is gone cannot be resumed; the next attempt begins a new one.
+        # A conversation that is gone cannot be resumed; the next attempt starts a new one.
         gone = is_resumed and not report.has_answered
         return _failed(f"exit code {last.exit_code}: {report.last_stderr_line}", retryable=gone)
     if last.signal is None and not last.exit_code and not report.is_over and not said:
-        return _failed("no_final_line: its output ended before its turn did, so nobody knows what was done")
+        return _failed("no_final_line: its output ended before its turn did, so the outcome is unknown")
     if report.asked is not None and not said and not is_checked:
-        return _failed(f"unanswered: it asked, and nobody is there to answer; put it into the prompt: {report.asked}")
+        return _failed(f"unanswered: no person can answer its question; put the answer into the prompt: {report.asked}")
     return None
 
 
@@ -134,7 +133,7 @@ def _problem_ending(report: Report, login: str, *, is_resumed: bool) -> Ending:
 
 
 def result_text(last: LastMessage | None, said: Json | None) -> str | None:
-    """The agent's own answer, else the end of what it printed."""
+    """The result that the agent reported, otherwise the end of its output."""
     if said and isinstance(said.get("result"), str):
         return str(said["result"])
     if isinstance(last, Ended) and last.stdout_tail.strip():
@@ -147,4 +146,4 @@ def _failed(reason: str, *, retryable: bool = False) -> Ending:
 
 
 def _although(said: Json) -> str:
-    return ", although it said that it was done" if said else ""
+    return ", although it reported success" if said else ""

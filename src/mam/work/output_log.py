@@ -1,10 +1,10 @@
-"""The output of one attempt on disk: as it comes, never more than a limit, readable while it grows.
+"""The output of one attempt on disk: written as it comes, bounded in size, readable while it grows.
 
-A log is named by a path. The file of that name is its first segment, which most outputs do not outgrow, and stays for
-ever, since the beginning tells what was asked. All others are in a directory beside it, which keeps the newest. There
-the name of a segment is the number of bytes that came before it, so that a gap between two segments says by itself how
-much is missing: bytes that were rotated away, and bytes that a full disk did not take. There is nothing else to keep in
-step, and a keeper that is killed leaves a log that is right.
+A log is named by a path. The file at this path is the first segment, which most outputs do not exceed. It is never
+rotated, since the beginning shows what was asked. Later segments are in a directory beside it, which keeps the newest.
+The name of such a segment is the number of bytes before it, so that a gap between two segments shows how many bytes are
+missing: rotated bytes, and bytes that a full disk did not take. No other state exists, so a killed keeper leaves a
+valid log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # NONBLOCK: 
 
 
 class Segment(Frozen):
-    """One file, and where in the whole output it begins."""
+    """One file, and its offset in the whole output."""
 
     path: str
     start: int
@@ -45,7 +45,7 @@ class Segment(Frozen):
 
 
 class OutputLog:
-    """The writer. It never raises: an agent goes on when its log cannot, and the loss is counted."""
+    """The writer. It never raises: the agent continues if its log cannot, and the lost bytes are counted."""
 
     def __init__(self, path: str, limit: int = LIMIT) -> None:
         self._segment_limit = max(1, limit // _SEGMENTS)
@@ -54,9 +54,9 @@ class OutputLog:
         self._current = -1
         self._start = 0
         self._ring: list[int] = []
-        """Where the segments after the first begin, oldest first."""
+        """The offsets of the segments after the first, oldest first."""
         self.position = 0
-        """How many bytes came, kept or not."""
+        """How many bytes came, stored or not."""
         self.lost = 0
         self.problem: str | None = None
         try:
@@ -65,7 +65,7 @@ class OutputLog:
             self._note_failure(error)
 
     def _open(self) -> None:
-        """Who finds a log goes on behind it, in a segment of its own."""
+        """Continues an existing log in a new segment."""
         try:
             self._current = os.open(self._path, _CREATE, 0o600)
         except FileExistsError:
@@ -81,8 +81,8 @@ class OutputLog:
             view = view[taken:]
 
     def _write_some(self, view: memoryview) -> int:
-        """How many bytes are dealt with, on disk or counted as lost. After a loss a new segment begins, which is how
-        a reader sees it."""
+        """Returns how many bytes were stored or counted as lost. After a loss a new segment starts, whose name shows
+        the gap."""
         try:
             if self._current < 0 or self.position - self._start >= self._segment_limit:
                 self._begin_segment()
@@ -113,7 +113,7 @@ class OutputLog:
             self._current = -1
 
     def _note_failure(self, error: OSError) -> None:
-        """An empty segment goes again: on a full disk one for each write would push the full ones out of the ring."""
+        """Removes an empty segment: on a full disk one per write would rotate the full ones away."""
         self.problem = self.problem or os.strerror(error.errno or 0)
         if self._current >= 0 and self._ring and self.position == self._start:
             try:
@@ -138,7 +138,7 @@ def _open_directory(directory: str) -> int:
 
 
 def _touch(path: str) -> None:
-    """For those who watch the first segment: from now on there is something else to watch."""
+    """Wakes readers that watch the first segment, so that they watch the directory from now on."""
     try:
         os.utime(path, follow_symlinks=False)
     except OSError:
@@ -150,7 +150,7 @@ def _name(start: int) -> str:
 
 
 def read(path: str, since: int = 0) -> Iterator[bytes]:
-    """Everything that is there now, from byte `since` of the output on; a line stands where something is missing."""
+    """Yields what is there now, from byte `since` on. A notice takes the place of missing bytes."""
     position = since
     while (found := _next(path, position)) is not None:
         position, part = found
@@ -158,10 +158,10 @@ def read(path: str, since: int = 0) -> Iterator[bytes]:
 
 
 def follow(path: str, ended: Callable[[], bool], since: int = 0, *, look_seconds: float = 0.5) -> Iterator[bytes]:
-    """The same, and then what comes, until `ended()` says that nothing more will.
+    """Yields the same, and then new output until `ended()` returns True.
 
-    `ended` may cost a look into the store, so it is asked when it has been quiet for `look_seconds`, and that often
-    while output flows. After its yes the log is read once more, so that nothing is missed.
+    `ended` may read the store, so it is called after `look_seconds` of silence, and at that interval while output
+    flows. After it returned True the log is read once more, so that nothing is missed.
     """
     position, over, ask_at = since, False, 0.0
     place, watch = "", None
@@ -184,7 +184,7 @@ def follow(path: str, ended: Callable[[], bool], since: int = 0, *, look_seconds
 
 
 def _where_it_grows(path: str) -> str:
-    """Empty where there is no log yet."""
+    """Empty if there is no log yet."""
     if os.path.isdir(path + MORE):
         return path + MORE
     return path if _segment(path, 0) or os.path.isdir(path) else ""
@@ -205,7 +205,7 @@ def _close(watch: DirectoryWatch | None) -> None:
 
 
 def _wait_for_change(watch: DirectoryWatch | None, seconds: float) -> bool:
-    """Until something was written, which it says, or the time is up."""
+    """Waits for a write, until the time is up. Returns whether something was written."""
     if watch is not None:
         return watch.wait(seconds)
     time.sleep(seconds)
@@ -213,16 +213,16 @@ def _wait_for_change(watch: DirectoryWatch | None, seconds: float) -> bool:
 
 
 def length(path: str) -> int:
-    """How many bytes of output there have been so far, as far as the disk knows."""
+    """How many bytes of output there have been, as far as the disk shows."""
     return max((segment.end for segment in _list_segments(path)), default=0)
 
 
 def _next(path: str, position: int) -> tuple[int, bytes] | None:
-    """The new position and the bytes up to it; None when there is nothing yet.
+    """The new position and the bytes up to it; None if there is nothing yet.
 
-    The list of segments is taken before the read: a segment that has a successor in it has all its bytes.
+    The segments are listed before the read: a segment that has a successor in the list is complete.
     """
-    for _ in range(100):  # a segment may be rotated away between the list and the read; then the list is taken again
+    for _ in range(100):  # a segment may be rotated away between the list and the read; then list again
         segments = _list_segments(path)
         claim = next((segment for segment in reversed(segments) if segment.start <= position), None)
         after = next((segment for segment in segments if segment.start > position), None)
@@ -252,14 +252,14 @@ def _gap_notice(count: int) -> bytes:
 
 
 def _list_segments(path: str) -> list[Segment]:
-    """In order. Nothing where there is no log yet, or none that can be read. Older versions had all segments in a
-    directory of the log's own name."""
+    """In order; empty if there is no readable log. Older versions kept all segments in a directory of the log's own
+    name."""
     found = [*_segment(path, 0), *_segments(path + MORE), *_segments(path)]
     return sorted(found, key=lambda segment: segment.start)
 
 
 def _segments(directory: str) -> list[Segment]:
-    """Other files, and links, are none of them."""
+    """Ignores other files, and links."""
     try:
         descriptor = os.open(directory, _FOLDER)
     except OSError:

@@ -1,7 +1,7 @@
-"""Listening to what an agent prints while it runs: in a thread of its own, since the attempt's waits for the end.
+"""Reads an agent's output while it runs, in a thread of its own, since the attempt's thread waits for the end.
 
-What is worth telling becomes an event, now and then; a session's name is written down as soon as it is known, so that
-whoever takes over can resume it; and an agent that waits for what will not come is ended.
+It publishes progress at intervals, and the session's name as soon as it is known, so that the next attempt can resume
+the session. It ends an agent that waits for an answer that will not come.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from mam.work.reports.report import Reader, Report
 
 PROGRESS_SECONDS = 10.0
-"""At most one event in so long: a turn may have thousands of steps."""
+"""At most one event per interval: a turn may have thousands of steps."""
 PATIENCE_SECONDS = 120.0
-"""How long an agent may say nothing after its vendor's error before it counts as waiting in vain."""
+"""How long an agent may print nothing after a vendor's error before mam ends it."""
 _CHUNK = 1 << 16
 _LOOK_SECONDS = 1.0
 _DRAIN_SECONDS = 30.0
 
 
 class OutputReader:
-    """`tell` gets a few words and the report so far; `give_up` ends the run. Neither may raise."""
+    """`publish` gets a progress text and the report so far; `give_up` ends the run. Neither may raise."""
 
     def __init__(
         self, reader: Reader, run: Run, tell: Callable[[str, Report], None], give_up: Callable[[], None]
@@ -52,7 +52,7 @@ class OutputReader:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """When the run has ended: what is still in the pipe is read, for as long as that takes anybody's good will."""
+        """Called when the run has ended. Reads what is left in the pipe, for a limited time."""
         self._thread.join(_DRAIN_SECONDS)
         self._over = True
         self._thread.join()

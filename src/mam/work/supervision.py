@@ -1,9 +1,9 @@
-"""Watching one attempt from its claim to its end: the lease is renewed, time is kept, orders from outside are obeyed.
+"""Supervises one attempt from its claim to its end: renews the lease, enforces timeouts, and stops the agent on
+request.
 
-That has a thread of its own, since the attempt's may be busy for longer than a lease lasts: with a large checkout, with
-a check that takes its time. The lease is renewed by the worker, never by the agent; a worker that cannot renew by two
-thirds of it ends its agent before somebody else may claim the job, and a keeper that hears nothing for that long does
-the same.
+It has a thread of its own, since the attempt's thread may be busy for longer than a lease, with a large checkout or a
+long check. The worker renews the lease, never the agent. A worker that cannot renew within two thirds of the lease ends
+its agent, before another worker may claim the job. A keeper that gets no keep-alive for that long does the same.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 60.0
 GRACE_SECONDS = 5.0
 LINGER_SECONDS = 60.0
-"""How long an agent that said that it is done may take to go."""
+"""How long an agent that has reported its outcome may take to exit."""
 
 REVOKED, CUT_OFF, TIMED_OUT, SILENT, STOPPING = "revoked", "cut off", "timed out", "silent", "stopping"
-"""The claim is gone; it could not be renewed; the attempt's time was up; it was silent; the worker has to go."""
+"""The claim is gone; it could not be renewed; the timeout has passed; the agent was silent; the worker has to leave."""
 LINGERED = "lingered"
 HOPELESS = "hopeless"
-"""It was done but stayed; it waits for what will not come."""
+"""The agent reported its outcome but did not exit; the agent waits for an answer that will not come."""
 
 _LOOK_SECONDS = 5.0
-"""How often a run is looked at that was told to end by another thread, since its keeper may not obey."""
+"""How often a run that another thread has stopped is checked, since its keeper may not obey."""
 
 
 class Supervision:
-    """One attempt's clock, which goes while the `with` lasts. Any thread may call `news`, `sign` and `stop`."""
+    """Supervises inside the `with`. Any thread may call `record_changed`, `note_activity` and `stop`."""
 
     def __init__(self, claim: Claim, job: Job, lease_seconds: float, grace_seconds: float) -> None:
         self._claim = claim
@@ -59,22 +59,23 @@ class Supervision:
         self._reported = Event()
         self._thread = Thread(target=self._watch, name=f"mam-watch-{job.job_id[:8]}", daemon=True)
         self.ended_because: str | None = None
-        """Why the attempt was ended from outside; None when it ended by itself."""
+        """Why mam ended the attempt; None if the agent ended on its own."""
         self.lingered = False
-        """Whether the agent had to be ended after it had said that it was done, which is no failure of its own."""
+        """Whether mam had to end the agent after it had reported its outcome, which is not a failure."""
         self.waits_for_children: Callable[[], bool] = lambda: False
-        """Whether the agent waits at its door for jobs that it handed out, which is no silence of its own."""
+        """Whether the agent waits at its door for its children; it is then not quiet."""
         self.waits_for_person = False
-        """Whether it waits for a person, who may take as long as they like: its silence is not its own."""
+        """Whether the agent waits for a person, which may take any time; it is then not quiet."""
         self.may_have_reported = False
-        """Whether the agent may have said how it ended; it may have done so unheard, past its door."""
+        """Whether the agent may have reported an outcome. It can also report directly to the store, which shows later.
+        """
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Before the end is written: a renewal behind it would be refused, and the audit log would tell of it."""
+        """Ends before the end is written: a later renewal would be rejected and leave a line in the audit log."""
         self._over = True
         self._wake.set()
         self._thread.join()
@@ -82,19 +83,19 @@ class Supervision:
     # -- from other threads ----------------------------------------------------------------------------------------
 
     def note_report(self) -> None:
-        """The agent spoke through its door."""
+        """The agent used its door."""
         self.may_have_reported = True
         self.note_activity()
 
     def note_activity(self) -> None:
-        """The agent spoke through its door, or printed something."""
+        """The agent used its door or printed something."""
         self._heard = time.monotonic()
         if self._quiet_reported:
             self._quiet_reported = False
             self._wake.set()
 
     def record_changed(self, job: Job | None) -> None:
-        """The record changed; None when it is gone."""
+        """`job` is None if the record is gone."""
         held = self._job
         if job is None or job.status != "running" or (job.attempt, job.claim_id) != (held.attempt, held.claim_id):
             self.stop(REVOKED)
@@ -122,7 +123,7 @@ class Supervision:
         return run.ended is not None
 
     def wait_until_ended(self, run: Run) -> LastMessage:
-        """Until the last process of the tree is gone; the run has been attached."""
+        """Waits until the last process of the tree is gone. The run must be attached."""
         while run.ended is None:
             self._wait_message(run, _LOOK_SECONDS)
         self._agent_over = True
@@ -133,32 +134,32 @@ class Supervision:
             self.note_activity()
 
     def attach(self, run: Run) -> None:
-        """Also for the validation script, which is held and stopped like the agent."""
+        """Also used for the validation script, which is kept alive and stopped like the agent."""
         self._run = run
         run.keep_alive(self._keep_alive_seconds())
         if self.ended_because is not None:
             run.stop(self._grace, self.ended_because)
 
     def reported_within(self, seconds: float) -> bool:
-        """Whether, in that time, it said something, or the attempt is over."""
+        """Whether, within that time, the agent reported an outcome or the attempt was stopped."""
         return self._reported.wait(seconds)
 
     def wait_until_reported(self) -> None:
-        """For an agent that is no process of ours: until it says something, or the attempt is over."""
+        """For a person, who has no process here: waits until an outcome is reported or the attempt is stopped."""
         self._reported.wait()
         self._agent_over = True
 
     # -- time ------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """What is being ended is renewed all the same: until it is gone nobody else shall begin."""
+        """Renews also while the agent is being ended: no other worker may start before it is gone."""
         while not self._over:
             wakes_at = self._tick()
             self._wake.wait(None if wakes_at == inf else max(0.0, wakes_at - time.monotonic()))
             self._wake.clear()
 
     def _tick(self) -> float:
-        """Does what is due, and says when to look again."""
+        """Does what is due; returns when to wake up again."""
         if time.monotonic() >= self._next_renewal:
             self._renew()
         if self.ended_because is None:
@@ -166,7 +167,7 @@ class Supervision:
         return min(self._next_renewal, *self._deadlines())
 
     def _deadlines(self) -> tuple[float, float, float]:
-        """When it has taken too long altogether, when its silence, and when its farewell."""
+        """The times of the timeout, of the quiet threshold, and of the end of lingering."""
         job, over = self._job, self._agent_over
         if self.ended_because is not None:
             return inf, inf, inf
@@ -196,7 +197,7 @@ class Supervision:
         try:
             self._claim.quiet(self._job.idle_timeout_sec)
         except MamError:
-            return  # whatever it is, the next renewal will meet it too
+            return  # the next renewal will meet the same error
 
     def _renew(self) -> None:
         try:
@@ -205,7 +206,7 @@ class Supervision:
             self._next_renewal = inf
             self.stop(REVOKED)
             return
-        except (MamError, OSError):  # the store is away, or somebody has spoilt the record: it may come back
+        except (MamError, OSError):  # the store is unreachable or the record damaged; both may be repaired
             self._next_renewal = time.monotonic() + min(2.0, self._lease / 30)
             if self._keep_alive_seconds() == 0:
                 self.stop(CUT_OFF)

@@ -1,8 +1,8 @@
-"""Looking at what an agent left: first the files that were promised, then the user's own script.
+"""Checks an agent's work: first the expected artifacts, then the user's validation script.
 
-The script is run by what it says, not by where it lies: it is read once, must have the hash that it had when it was
-trusted, and what is run is a private copy of exactly those bytes. An agent that can write to the script's path can
-thus stop a job from being accepted, and never get one accepted.
+mam runs the script by its content, not by its path: it reads the file once, compares the hash with the one stored when
+the user trusted the script, and runs a private copy of these bytes. An agent that can write to the script's path can
+therefore prevent a job from being accepted, but never get one accepted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BUSY_TRIES = 10
 
 
 def trusted_validation(path: str, timeout_sec: int | None = None) -> Json:
-    """What a job's record keeps of a script that its user names: to name it is to trust what it says now."""
+    """The `validation` of a job's record. A user who names a script trusts its content as it is now."""
     path = os.path.abspath(path)
     try:
         digest = hashlib.sha256(_content(path)).hexdigest()
@@ -58,10 +58,10 @@ def check(
     environ: Mapping[str, str] | None = None,
     on_run: Callable[[Run], None] | None = None,
 ) -> Json:
-    """The `checks` of a job's record; `problem` is None when all is as promised.
+    """The `checks` of a job's record; `problem` is None if everything is as expected.
 
-    `private` is how the names of the attempt's own files begin, outside of the agent's workspace, and `mark` is the
-    store's. `on_run` is told of the script's run, so that the worker can hold or stop it.
+    `private` is the prefix of the attempt's own files, outside of the agent's workspace; `mark` is the store's.
+    `on_run` gets the run of the script, so that the worker can keep it alive or stop it.
     """
     checks: Json = {"artifacts": [], "script": None, "problem": _moved(workdir)}
     if checks["problem"] is None:
@@ -79,14 +79,14 @@ def check(
 
 
 def _moved(workdir: str) -> str | None:
-    """An agent can put a link in the place of its own directory, and everything behind it would pass for its work."""
+    """An agent can replace its directory by a link; whatever the link points to would pass for its work."""
     return None if os.path.realpath(workdir) == workdir else f"the workspace {workdir} has become a link"
 
 
 def _look_at_artifacts(job: Job, workdir: str) -> tuple[list[Json], str | None]:
     found: list[Json] = []
     for artifact in job.expected_artifacts:
-        # An absolute path, which only an old record can hold, must lie in the workspace too.
+        # An absolute path, which only an old record contains, must be inside the workspace too.
         relative = artifact.removeprefix(f"{workdir}/")
         try:
             size, digest = artifact_digest(workdir, relative)
@@ -103,7 +103,7 @@ def _trusted_content(validation: Json) -> bytes:
     content = _content(path, f"{path} ")
     if hashlib.sha256(content).hexdigest() != digest:
         raise BadArtifact(
-            f"{path} has changed since it was trusted, and was not run; `mam retry` does not help, register anew"
+            f"{path} has changed since it was trusted, and was not run; `mam retry` does not help: register it again"
         )
     return content
 
@@ -121,7 +121,7 @@ def _content(path: str, named: str = "") -> bytes:
 
 
 class _Script:
-    """One run of a script's private copy."""
+    """Runs a private copy of a script."""
 
     def __init__(self, job: Job, workdir: str, guardian: GuardianClient, private: str, mark: str) -> None:
         self._job = job
@@ -162,15 +162,15 @@ class _Script:
                 if on_run is not None:
                     on_run(run)
                 late = self._follow(run)
-                self._guardian.return_keeper(run.take_idle_keeper())  # no record names it
-            # Somebody in this worker was forking just while the copy was written, and still has it open for a moment.
+                self._guardian.return_keeper(run.take_idle_keeper())  # no record names this keeper
+            # A thread that forked while the copy was written may still have it open for a moment.
             if not (isinstance(run.ended, Failed) and os.strerror(errno.ETXTBSY) in run.ended.reason):
                 break
             time.sleep(0.01)
         return run.ended, late
 
     def _follow(self, run: Run) -> bool:
-        """Until its end; whether it had to be ended for taking too long."""
+        """Waits for the end; returns whether the script had to be ended because it took too long."""
         ends, late = time.monotonic() + self._seconds, False
         while run.ended is None and run.is_open():
             run.wait(None if late else max(0.0, ends - time.monotonic()))
@@ -189,7 +189,7 @@ class _Script:
         return None if last.exit_code == 0 else f"the validation script ended with {last.exit_code}"
 
     def _output(self) -> str:
-        """The end of it. A NUL is text to Python and not to a database."""
+        """The end of the output. NUL is valid in Python but not in a database."""
         parts = b"".join(read(self._log, max(0, length(self._log) - OUTPUT_LIMIT)))
         return parts[-OUTPUT_LIMIT:].decode(errors="replace").replace("\0", "\ufffd")
 
@@ -203,7 +203,7 @@ class _Script:
 
 
 def _is_program(content: bytes) -> bool:
-    """Whether the system can run it as it is; a script without a first line that says how is the shell's."""
+    """Whether the kernel can execute it; a script without a `#!` line is run by the shell."""
     return content.startswith(b"#!") or b"\0" in content[:1024]
 
 

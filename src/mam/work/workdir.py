@@ -1,4 +1,4 @@
-"""Where a job runs: in its own `workdir`, in a fresh directory, or in a git worktree of its own."""
+"""Prepares the directory in which a job runs: its own `workdir`, a fresh directory, or a git worktree."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 class WorkDir(Frozen):
     path: str
-    """The agent's working directory, without a link in it."""
+    """The agent's working directory, with all links resolved."""
     kind: str
     branch: str | None = None
     note: str | None = None
-    """Something that the person who reads the record would want to know."""
+    """A remark for the person who reads the record."""
 
 
 def prepare_workdir(
     job: Job, work_directory: str, mapping: Mapping[str, str], repos: Mapping[str, str] | None = None
 ) -> WorkDir:
-    """The place of a job's next attempt, which is the place of its earlier ones.
+    """The directory of the job's next attempt; all attempts share it.
 
     WorkDirMissing: the path or the disk space is missing on this host; the job waits for it. WorkDirUnusable: waiting
     would not help. MachineUnfit: no job could run here now.
@@ -53,15 +53,15 @@ def prepare_workdir(
         why = str(error).rstrip(".")
         raise (MachineUnfit if reports_shortage(why) else WorkDirUnusable)(job=job.job_id, why=why) from None
     except GitFailed as error:
-        # A small checkout may have the room that a large one has not, so that it is this job alone that waits.
+        # A smaller checkout may still fit, so only this job waits.
         kind = WorkDirMissing if error.reports_shortage() else WorkDirUnusable
         raise kind(job=job.job_id, why=str(error).rstrip(".")) from None
 
 
 def source_directory(job: Job, mapping: Mapping[str, str]) -> str:
-    """The job's `workdir` as this host knows it."""
+    """The job's `workdir`, as a path of this host."""
     if job.workdir is None:
-        return os.getcwd()  # only an old record names none; it means wherever its agent happens to be
+        return os.getcwd()  # only an old record names none; it means the worker's directory
     path = local_path(job, mapping)
     try:
         found = os.stat(path)
@@ -72,16 +72,18 @@ def source_directory(job: Job, mapping: Mapping[str, str]) -> str:
     if not stat.S_ISDIR(found.st_mode):
         raise WorkDirUnusable(job=job.job_id, why=f"{path} is not a directory")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise WorkDirUnusable(job=job.job_id, why=f"{path} may not be entered by this user")
+        raise WorkDirUnusable(job=job.job_id, why=f"{path} is not accessible to this user")
     real = os.path.realpath(path)
     if job.parent_id is not None and path == job.workdir and real != path:
-        # Its parent's agent may have put the link there after the directory was found to be inside of its own.
-        raise WorkDirUnusable(job=job.job_id, why=f"its directory {path} has become a link, which no child's may be")
+        # The parent's agent may have created the link after mam had checked the directory.
+        raise WorkDirUnusable(
+            job=job.job_id, why=f"its directory {path} has become a link, which is not allowed for children"
+        )
     return real
 
 
 def local_path(job: Job, mapping: Mapping[str, str]) -> str:
-    """Paths of other hosts are mapped by the longest prefix that fits, name by name; those of this host never are."""
+    """Maps paths of other hosts by the longest matching prefix of whole names; paths of this host are not mapped."""
     path = job.workdir or ""
     if not os.path.isabs(path) or ".." in path.split("/"):
         raise WorkDirUnusable(job=job.job_id, why=f"its workdir {path!a} is not an absolute path without ..")
@@ -113,7 +115,7 @@ def _note(job: Job) -> str | None:
 
 
 def _fresh(job_dir: JobDirectory) -> WorkDir:
-    """Made once: a new attempt goes on with what is there."""
+    """Made once: later attempts continue with its content."""
     try:
         os.mkdir(job_dir.fresh, 0o700)
     except FileExistsError:

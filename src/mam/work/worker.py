@@ -1,7 +1,7 @@
-"""The worker: claims, hands each job to an attempt in a thread of its own, takes the next.
+"""The worker: claims jobs and runs each attempt in a thread of its own.
 
-It holds no state that matters: killed at any moment, its agents are ended by their keepers, its jobs come back by their
-leases, and what was written is in the store.
+It keeps no state that matters. If it is killed, its keepers end its agents, its jobs return when their leases expire,
+and everything written is in the store.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _AWAY_SECONDS = 1.0
 SHUT_SECONDS = 1.0
-"""How often a live session that cannot take a job is looked at again."""
+"""How often the worker checks again a live session that cannot take a job."""
 
 
 class WorkerOptions(Frozen):
@@ -38,11 +38,11 @@ class WorkerOptions(Frozen):
     owner: str
     concurrency: int = 1
     job_id: str | None = None
-    """Only this one, until it has ended."""
+    """Only this job, until it has ended."""
     most: int | None = None
-    """Jobs to take before it is done; None for no end."""
+    """Stop after this many jobs; None for no limit."""
     drain: bool = False
-    """Whether it is done when there is nothing to claim."""
+    """Whether to stop when there is nothing to claim."""
 
 
 class Worker:
@@ -57,9 +57,9 @@ class Worker:
         self._relay = relay
         self._options = options
         self._wakes: SimpleQueue[None] = SimpleQueue()
-        """A wake-up may come from a signal handler, in the middle of anything; of all that wakes only this bears it."""
+        """A signal handler may put a wake-up at any moment; SimpleQueue is the only safe way."""
         self._may_claim = True
-        """Whether something may be claimable that was not when it last looked."""
+        """Whether a claim may succeed that failed before."""
         self._attempts: set[Attempt] = set()
         self._taken = 0
         self._stopping = False
@@ -71,7 +71,7 @@ class Worker:
         return self._taken
 
     def run(self) -> None:
-        """Until it is done, or told to stop; then until the last attempt has ended."""
+        """Runs until it is done or stopped, and then until the last attempt has ended."""
         self._follower.start()
         try:
             while not self._is_done():
@@ -84,12 +84,12 @@ class Worker:
                 self._relay.stop()
 
     def stop(self) -> None:
-        """No more claims; what runs is finished. Safe in a signal handler."""
+        """Claims no more; running jobs finish. Safe in a signal handler."""
         self._stopping = True
         self._wakes.put(None)
 
     def hand_back(self) -> None:
-        """What runs is ended and goes back to the registry. Safe in a signal handler."""
+        """Ends running agents and hands their jobs back. Safe in a signal handler."""
         self._stopping = self._context.is_leaving = True
         self._wakes.put(None)
 
@@ -126,7 +126,7 @@ class Worker:
                 self._begin(job)
 
     def _claim(self) -> Job | None:
-        """Labels take turns, so that a long queue of one does not starve the others."""
+        """Labels take turns, so that a long queue of one label does not starve the others."""
         labels = self._options.labels
         for step in range(len(labels)):
             label = labels[(self._next_label + step) % len(labels)]
@@ -150,7 +150,7 @@ class Worker:
             return registry.claim(request)
         job = session.claim(registry, request)
         if session.unready_reason is not None:
-            # No news tells when a person has answered, or stopped typing.
+            # The journal does not show that a person has answered or stopped typing.
             self._context.say_once(f"waiting: {session.unready_reason}")
             timer = Timer(SHUT_SECONDS, self._try_again)
             timer.daemon = True
@@ -178,7 +178,7 @@ class Worker:
     # -- waiting ---------------------------------------------------------------------------------------------------
 
     def _rest(self) -> None:
-        """Whatever happens after the question puts a wake-up into the queue, so none is missed."""
+        """Every event after this check puts a wake-up into the queue, so none is missed."""
         if self._may_claim and self._free() > 0:
             if left := self._context.backoff.remaining():
                 self._sleep(left)
@@ -227,13 +227,13 @@ class Worker:
         return job is None or job.status.ended
 
     def _say_unreachable(self, error: MamError) -> None:
-        """The store is away: it is asked again and again, and what runs goes on."""
+        """The store is unreachable: the worker retries, and running jobs continue."""
         self._context.say_unreachable(error)
         time.sleep(_AWAY_SECONDS)
         self._may_claim = True
 
 
 def _has_ended(changes: Json | None) -> bool:
-    """Nothing can undo that, so there is no need to look at the job, for which whoever has ended it would have to let
-    go of the store first."""
+    """An ended job stays ended, so the worker need not read it. A read would wait for the process that has just ended
+    it."""
     return changes is not None and "status" in changes and Status(changes["status"]).ended

@@ -1,4 +1,4 @@
-"""A user's own agent: a `[commands.NAME]` table of the settings."""
+"""The adapter for a user's own agent: a `[commands.NAME]` table of the settings."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _FIELD = re.compile(r"\{(prompt|brief|job_id|workdir)\}")
 _WORD_LIMIT = 128 * 1024 - 1
-"""What Linux takes as one word of a command line."""
+"""Linux's limit for one argument of a command line."""
 
 
 class CommandAdapter:
-    """The table has been checked by whoever read the settings."""
+    """The settings have checked the table."""
 
     def __init__(self, name: str, table: dict[str, Any]) -> None:
         self.name = name
@@ -55,7 +55,7 @@ class CommandAdapter:
         return found
 
     def _filled(self, template: str, values: dict[str, str], *, behind_dashes: bool) -> str:
-        """In one go, so that a prompt that contains `{job_id}` stays what it is."""
+        """Replaces all fields in one pass, so that a prompt that contains `{job_id}` stays unchanged."""
         word = _FIELD.sub(lambda field: values[field[1]], template)
         if word.startswith("-") and not template.startswith("-") and not behind_dashes:
             self._refuse(

@@ -1,4 +1,4 @@
-"""`human`: nothing is started. The worker shows the brief and waits for `mam complete`."""
+"""`human`: mam starts no process. The worker shows the brief and waits for `mam complete`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an adapter is: one kind of agent, and how a job is given to it."""
+"""The interface of an adapter, which gives a job to one kind of agent."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from mam.work.workdir import WorkDir
 
     class Adapter(Protocol):
-        """Knows one agent. `launch` may write files of the attempt's own, and starts nothing."""
+        """`launch` may write files of the attempt, and starts nothing."""
 
         name: str
 
         def launch(self, job: Job, brief: str, workdir: WorkDir, private: str) -> Launch | None:
-            """None when there is no process: somebody reads the brief and reports by hand.
+            """None if there is no process: a person reads the brief and reports by hand.
 
-            `private` is how the names of the attempt's own files begin, in which its agent may find what to read.
-            AgentNotFound when the agent cannot be given the job, with what to do about it.
+            `private` is the prefix of the attempt's own files, which the agent may read. Raises AgentNotFound, with
+            advice, if the agent cannot run the job.
             """
 
 
 EXIT, SAID, ARTIFACTS, REPORT = "exit", "said", "artifacts", "report"
-"""What counts as done before artifacts and validation are looked at: exit code 0; only the agent's own `mam
-complete`; the artifacts alone, whatever the exit code; or exit code 0 and a report in its output that says so."""
+"""When an attempt counts as done, before artifacts and validation are checked: exit code 0; the agent's own `mam
+complete`; the artifacts alone, whatever the exit code; or exit code 0 and a report of success in the output."""
 
 
 class Launch(Frozen):
@@ -36,16 +36,16 @@ class Launch(Frozen):
 
     argv: tuple[str, ...]
     env: dict[str, str]
-    """Added to what `agent_environment` gives."""
+    """In addition to `agent_environment`."""
     stdin: bytes | None = None
     success: str = EXIT
     retry_codes: tuple[int, ...] = ()
-    """Exit codes after which it is worth trying again."""
+    """Exit codes after which a retry is worthwhile."""
     reader: Callable[[], Reader] | None = None
-    """Who understands what the agent prints."""
+    """Creates the report reader for the agent's output."""
     agent_record: Json = {}  # noqa: RUF012 - nothing writes into it
-    """For the record: the agent, and which rights were passed on to it."""
+    """For the record: the agent, and the permissions that it got."""
     login: str = ""
-    """What a user does who is not logged in."""
+    """What a user who is not logged in has to do."""
     read_session_file: Callable[[Report, str], None] | None = None
-    """After the end: adds what the agent told elsewhere than in its output, since a time."""
+    """Called after the end: adds to the report what the agent wrote into its session file since a given time."""

@@ -17,8 +17,8 @@ class ShellAdapter:
     name = "shell"
 
     def launch(self, job: Job, _brief: str, _place: WorkDir, private: str) -> Launch:
-        """From a file: a script of any length works, and `ps` shows nothing of it. Like any script it goes on after a
-        command that failed, unless it says `set -e`, and its own first line may name another interpreter."""
+        """Runs a file, so that a script of any length works and `ps` does not show it. Like any script it continues
+        after a failed command unless it sets `-e`, and its first line may name another interpreter."""
         script = f"{private}.script"
         try:
             content = job.prompt.encode()

@@ -1,7 +1,7 @@
-"""Agents that wait for their children: parked requests, and the one thread that listens to the journal for all of them.
+"""Agents that wait for their children: parked requests, and one thread that follows the journal for all of them.
 
-A store keeps an ear for every thread that waits in it, so there is one such thread and it lives as long as the worker.
-It changes nothing: it says which jobs have an entry, and the thread of the doors looks at them.
+A store keeps a listener for every thread that waits in it, so there is one such thread, which lives as long as the
+worker. It only collects the ids of changed jobs; the doors' thread reads them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 ANSWER_BYTES = 1 << 22
-"""Of jobs in one answer, or one job if that is more; the others come with the next."""
+"""The limit for the jobs in one answer, or one job if that is larger; the others follow in the next answer."""
 
 LONGEST_SLEEP_SECONDS = 5.0
-"""Only bounds how long a worker that ends has to wait for this thread, and what a lost wake-up can cost."""
+"""Bounds how long an ending worker waits for this thread, and the cost of a lost wake-up."""
 
 
 class ParkedWait:
@@ -46,7 +46,7 @@ class ParkedWait:
         self.ends = time.monotonic() + longest
 
     def changes(self, job_ids: Iterable[str]) -> Json | None:
-        """What has changed about these since the client saw them, or None."""
+        """What has changed about these jobs since the client saw them, or None."""
         told, lost, size = [], [], 0
         for job_id in job_ids:
             try:
@@ -64,7 +64,7 @@ class ParkedWait:
 
 
 class ChildWaiter:
-    """Listens while somebody waits; `heard` is called in its thread with the ids that have an entry."""
+    """Follows the journal while requests are parked; calls `on_change` in its thread with the ids of changed jobs."""
 
     def __init__(self, registry: Registry, on_change: Callable[[set[str]], None]) -> None:
         self._registry = registry
@@ -75,7 +75,7 @@ class ChildWaiter:
         self._thread: Thread | None = None
 
     def listen(self) -> None:
-        """From now on: an entry that is written after this returns will be heard."""
+        """Every entry written after this returns will be noticed."""
         if not self._wanted.is_set():
             self._offset = self._registry.store.end_offset()
             self._wanted.set()
@@ -94,7 +94,7 @@ class ChildWaiter:
         while self._wanted.wait() and not self._closed.is_set():
             try:
                 self._listen_once()
-            except Exception:  # the store is away; whoever waits is told so when it asks again
+            except Exception:  # the store is unreachable; the clients learn it from their next request
                 self._closed.wait(1.0)
 
     def _listen_once(self) -> None:
@@ -104,7 +104,7 @@ class ChildWaiter:
         store.wait(offset, LONGEST_SLEEP_SECONDS if due is None else min(LONGEST_SLEEP_SECONDS, due + 0.001))
         if self._closed.is_set():
             return
-        # Who waits also settles what is due, so that a lost job is seen to be lost even if nobody claims.
+        # So that an expired lease is noticed even if no worker claims.
         self._registry.sweep_if_due()
         changed = set()
         for entry in store.entries(offset):
@@ -124,5 +124,5 @@ def _checked(scope: DoorScope, seen: object) -> dict[str, str]:
 
 
 def _version(job: Job) -> str:
-    """Changes when something has happened that whoever waits wants to see."""
+    """Differs after every change that a waiting client should see."""
     return f"{job.status}:{job.attempt}:{job.number}"

@@ -1,4 +1,4 @@
-"""One connection to a door: its bytes, never waited for."""
+"""One connection to a door. It reads and writes without ever blocking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mam.work.door.server import Door
 
 LINE_LIMIT = 1 << 20
-"""Bytes of a request's line. Long texts come behind it, so what JSON can be made of it stays small."""
+"""The limit for the line of a request. Long texts follow the line, so that its JSON stays small."""
 
 READ_SECONDS = 10.0
 WRITE_SECONDS = 30.0
@@ -37,18 +37,18 @@ class Connection:
         self.request: DoorRequest | None = None
         self.ends = time.monotonic() + READ_SECONDS
         self.size = 0
-        """Bytes of the long text that was announced."""
+        """Bytes of the long text that the request announced."""
         self._inbox = bytearray()
         self._fields: dict[str, Any] | None = None
         self._outbox = memoryview(b"")
 
     @property
     def unsent(self) -> int:
-        """Bytes of the answer that the client has not taken yet."""
+        """Bytes of the answer that the client has not read yet."""
         return len(self._outbox)
 
     def read(self) -> bool:
-        """Takes what has come; whether it is gone for good. `asked` is set when the request is whole."""
+        """Reads what is there; returns False if the client is gone. `request` is set when the request is complete."""
         try:
             part = self.sock.recv(_CHUNK)
         except BlockingIOError:
@@ -75,7 +75,7 @@ class Connection:
         self.answer(error_answer(error))
 
     def write(self) -> bool:
-        """Whether there is more to write, and somebody to write it to."""
+        """Returns whether there is more to write to a client that still reads."""
         try:
             while self._outbox:
                 self._outbox = self._outbox[self.sock.send(self._outbox) :]
@@ -88,7 +88,7 @@ class Connection:
     def _read_line(self, before: int) -> None:
         end = self._inbox.find(b"\n", before)
         if end > LINE_LIMIT or (end < 0 and len(self._inbox) > LINE_LIMIT):
-            raise BadInput(why=f"a line of more than {LINE_LIMIT:,} bytes is not taken; long texts come behind it")
+            raise BadInput(why=f"a line of more than {LINE_LIMIT:,} bytes is rejected; long texts follow the line")
         if end < 0:
             return
         fields = parse_line(bytes(self._inbox[:end]))
@@ -112,4 +112,4 @@ class Connection:
 
 
 ROOM = 3 * BODY_LIMIT
-"""Bytes of long texts that one door holds at once."""
+"""The limit for the long texts that one door holds at once."""

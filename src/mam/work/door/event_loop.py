@@ -1,6 +1,6 @@
-"""What the thread of the doors does with those who come: let them in, read, carry out, answer, send them away.
+"""The event loop of the doors' thread: accept, read, execute, answer, close.
 
-Nothing here waits for a client. All of it runs in that one thread, so nothing is locked.
+It never waits for a client. Everything runs in this one thread, so nothing is locked.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ MAX_CONNECTIONS = 32
 """Connections that one door serves at once."""
 
 QUEUE = 128
-"""As many more wait in the kernel; who comes then is refused by it, and tries again."""
+"""As many more wait in the kernel, which refuses others; those try again."""
 
 UNSENT_LIMIT = 1 << 24
-"""Bytes of answers that the clients of one door may leave unread before it answers no more."""
+"""The limit for answers that the clients of one door leave unread; above it the door answers no more requests."""
 
 LONG_SECONDS = 0.2
 """Longer than any request takes, unless the store is slow or locked."""
 
 ACCEPT_PAUSE_SECONDS = 0.2
-"""Pause after the system refused a connection: it is short of something, and asking again at once helps nobody."""
+"""Pause after the system refused a connection for lack of a resource."""
 
 
 class DoorEventLoop:
-    """All doors that are open, and who stands in them."""
+    """All open doors and their connections."""
 
     def __init__(self, child_waiter: ChildWaiter) -> None:
         self.selector = DefaultSelector()
@@ -55,7 +55,7 @@ class DoorEventLoop:
         self._listen(door)
 
     def shut(self, door: Door) -> None:
-        """Who has been answered may still read; everybody else goes."""
+        """Clients that have an answer may still read it; all other connections are closed."""
         self._stop_listening(door)
         if door.listener is not None:
             door.listener.close()
@@ -82,7 +82,7 @@ class DoorEventLoop:
     # -- time ----------------------------------------------------------------------------------------------------
 
     def next_end(self) -> float | None:
-        """When something has to be done that no client asks for."""
+        """The next time at which something is due without a client's request."""
         ends = [
             connection.wait.ends if connection.wait else connection.ends
             for door in self._doors
@@ -92,7 +92,7 @@ class DoorEventLoop:
         return min(ends, default=None)
 
     def expire(self, spent: float) -> None:
-        """`spent` went by while this thread was with one client; if it was long, the others are not to blame."""
+        """`spent` is the time that this thread spent on requests; if it was long, the other clients get it back."""
         now = time.monotonic()
         if spent > LONG_SECONDS:
             for connection in [connection for door in self._doors for connection in door.connections]:
@@ -114,7 +114,9 @@ class DoorEventLoop:
         if connection.unsent or connection.request is not None:
             self._leave(connection)
         else:
-            connection.refuse(StoreUnavailable(store=connection.door.address, problem="no whole request came in time"))
+            connection.refuse(
+                StoreUnavailable(store=connection.door.address, problem="no complete request came in time")
+            )
             self._write(connection)
 
     # -- coming in -----------------------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ class DoorEventLoop:
             self.selector.register(door.listener, EVENT_READ, lambda: self._accept(door))
 
     def _is_watched(self, source: socket) -> bool:
-        """By its number: a socket that the map does not know it would describe, for which it asks the system twice."""
+        """By its number: for an unknown socket object the selector would make two system calls."""
         return source.fileno() in self.selector.get_map()
 
     def _stop_listening(self, door: Door) -> None:
@@ -180,7 +182,7 @@ class DoorEventLoop:
                 self._serve(connection)
             except MamError as error:
                 connection.refuse(error)
-            except Exception as error:  # whatever a client has done, the worker goes on
+            except Exception as error:  # no client may stop the worker
                 connection.refuse(StoreUnavailable(store=door.address, problem=f"{type(error).__name__} in the worker"))
             if connection.wait is None:
                 self._write(connection)
@@ -229,7 +231,7 @@ class DoorEventLoop:
     # -- waiting for children ------------------------------------------------------------------------------------
 
     def wake_waiters(self, job_ids: set[str]) -> None:
-        """These jobs have changed; whoever waits for one of them is told."""
+        """Answers the parked requests that wait for one of these jobs."""
         for connection in list(self._parked):
             assert connection.wait is not None
             concerned = job_ids & connection.wait.seen.keys()
@@ -238,12 +240,12 @@ class DoorEventLoop:
             try:
                 changes = connection.wait.changes(concerned)
             except Exception:
-                changes = ParkedWait.NOTHING  # it asks again, and hears then what is wrong
+                changes = ParkedWait.NOTHING  # the client asks again and then gets the error
             if changes is not None:
                 self._unpark(connection, changes)
 
     def _park(self, connection: Connection, wait: ParkedWait) -> None:
-        self._child_waiter.listen()  # before the look, so that nothing falls between the two
+        self._child_waiter.listen()  # before the first read, so that no change falls between the two
         try:
             changes = wait.changes(wait.seen)
             if changes is not None:

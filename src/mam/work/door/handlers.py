@@ -1,7 +1,7 @@
-"""What a door says yes to: the reports of one job under one attempt, its children, and what may be read of them.
+"""The requests that a door accepts: reports of one job under one attempt, its children, and reads of these jobs.
 
-Whatever comes in is hostile text. Every name in it is looked up within the family of the door's job, and what lies
-outside is answered as if it did not exist.
+Every request is hostile input. Each job that it names is looked up among the door's job and its descendants; any other
+job is reported as unknown.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ if TYPE_CHECKING:
     Json = dict[str, Any]
 
 BODY_LIMIT = TEXT_LIMIT
-"""Bytes behind the line: a prompt or a result."""
+"""The limit for the text after the line: a prompt or a result."""
 
 _REPLY_FIELDS = ("job_id", "status", "attempt", "claim_id", "last_seq", "lease", "retries", "max_retries", "due_at")
 """What the verbs print after a write; the texts of a job may be megabytes."""
 
 _PREFIX_LIMIT = 100
-"""Ids that are looked through for a beginning; a shorter one has to be made longer."""
+"""The limit of ids that a prefix may match; a longer prefix is needed then."""
 
 _OF_REGISTER = frozenset({"verb", "body", "whole", "agent", "prompt", "choices", "sign"})
 
 
 class DoorScope(Frozen):
-    """What a door is for."""
+    """What a door gives access to."""
 
     registry: Registry
     job_id: str
     attempt: int
     claim_id: str | None
     workdir: str
-    """Where the agent runs, without a link, as it was when the door was opened."""
+    """The agent's directory without links, as it was when the door was opened."""
     max_depth: int
     grants: Grants
     logs_dir: str | None
 
 
 class DoorRequest(Frozen):
-    """One request, taken apart."""
+    """One request, parsed."""
 
     verb: str
     fields: Json
@@ -70,12 +70,12 @@ class DoorRequest(Frozen):
         return value
 
     def long_text(self, name: str) -> str | None:
-        """From behind the line, or in it if it is short."""
+        """From the text after the line, or from the line if it is short."""
         return self.body if self.body is not None else self.text(name) if name in self.fields else None
 
 
 def parse_line(line: bytes) -> Json:
-    """The JSON object in a line; BadInput for everything else."""
+    """The JSON object in a line; raises BadInput for everything else."""
     try:
         fields = safe_json(line)
     except ValueError:
@@ -86,10 +86,10 @@ def parse_line(line: bytes) -> Json:
 
 
 def body_bytes(fields: Json) -> int:
-    """How much comes behind the line."""
+    """The size of the text after the line."""
     size = fields.get("body", 0)
     if type(size) is not int or not 0 <= size <= BODY_LIMIT:
-        raise BadInput(why=f"body must be a number of bytes; at most {BODY_LIMIT:,} are taken")
+        raise BadInput(why=f"body must be a number of bytes; at most {BODY_LIMIT:,}")
     return size
 
 
@@ -98,7 +98,7 @@ def error_answer(error: MamError) -> Json:
 
 
 def answer(scope: DoorScope, request: DoorRequest) -> Json:
-    """What the verb did, or MamError."""
+    """The verb's answer; raises MamError."""
     try:
         do = _VERBS[request.verb]
     except KeyError:
@@ -108,7 +108,7 @@ def answer(scope: DoorScope, request: DoorRequest) -> Json:
 
 
 def shows_activity(verb: str) -> bool:
-    """Whether the agent shows by it that it is alive and working."""
+    """Whether the request shows that the agent is alive and working."""
     return verb in _WRITES
 
 
@@ -143,7 +143,8 @@ def _fail(scope: DoorScope, request: DoorRequest) -> Json:
 
 
 def _register(scope: DoorScope, request: DoorRequest) -> Json:
-    """A child. Its rights are at most its parent's (`rights.py`), and it depends on nothing outside the family."""
+    """Registers a child. Its rights are at most its parent's (`rights.py`), and it may depend only on the parent's
+    descendants."""
     parent = scope.registry.store.get(scope.job_id)
     try:
         acts.check_fence(parent, scope.attempt, scope.claim_id)
@@ -154,7 +155,7 @@ def _register(scope: DoorScope, request: DoorRequest) -> Json:
     if prompt is None or not isinstance(sign, bool):
         raise BadInput(why="register takes a prompt, and sign as true or false")
     if more := request.fields.keys() - _OF_REGISTER:
-        raise BadInput(why=f"register does not take {min(more)[:40]!r}; what is chosen for a child stands in choices")
+        raise BadInput(why=f"register does not take {min(more)[:40]!r}; options of a child belong in choices")
     wanted = request.fields.get("choices", {})
     choices = child_choices(parent, agent, wanted, scope.grants, scope.workdir, os.path.realpath)
     choices["after"] = [resolve(scope, needed) for needed in choices.get("after", ())]
@@ -193,14 +194,14 @@ def _logs(scope: DoorScope, request: DoorRequest) -> Json:
 
 
 def resolve(scope: DoorScope, name: object) -> str:
-    """The whole id of this job or of a descendant; anything else, and anything that is not there, is NotHere."""
+    """The complete id of this job or of a descendant; raises NotHere for anything else."""
     if not isinstance(name, str) or not is_job_id(name):
         raise _not_here(name)
     if name == scope.job_id or is_descendant(scope.registry, name, scope.job_id):
         return name
     found = scope.registry.store.ids_with_prefix(name, _PREFIX_LIMIT)
     if len(found) == _PREFIX_LIMIT:
-        raise BadInput(why=f"{name} is too short for the beginning of an id here; give more of it")
+        raise BadInput(why=f"{name} is too short for an id prefix here; give more of it")
     family = [job_id for job_id in found if _is_family(scope, job_id)]
     if len(family) > 1:
         raise AmbiguousId(prefix=name, candidates=family[:10], more="")
@@ -210,7 +211,7 @@ def resolve(scope: DoorScope, name: object) -> str:
 
 
 def read_child(scope: DoorScope, job_id: str) -> Job:
-    """A descendant, by its whole id, as it is now."""
+    """A descendant, by its complete id, as it is now."""
     if not is_job_id(job_id):
         raise _not_here(job_id)
     try:
@@ -239,7 +240,7 @@ def _own(scope: DoorScope, request: DoorRequest) -> str:
 
 
 def _fence(scope: DoorScope, request: DoorRequest) -> Fence:
-    """The door's own claim, whatever the agent gives of it; what it gives must be the same."""
+    """The door's own claim. If the agent gives an attempt or a claim id, they must be the same."""
     given, claim_id = request.fields.get("attempt", scope.attempt), request.fields.get("claim_id")
     if type(given) is not int or not 0 <= given <= MAX_COUNT:
         raise BadInput(why="attempt must be a whole number")
@@ -255,7 +256,7 @@ def _fence(scope: DoorScope, request: DoorRequest) -> Fence:
 
 
 def _note_loss(scope: DoorScope, request: DoorRequest, lost: ClaimLost) -> None:
-    """A refused writer leaves a line in the audit log; the registry sees to that, unless it was not even asked."""
+    """A rejected write leaves a line in the audit log. The registry writes it, unless the rejection came before."""
     if scope.logs_dir is not None:
         from mam.audit.sync import AuditLog
 

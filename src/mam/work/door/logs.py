@@ -1,4 +1,4 @@
-"""A job's history in pages, so that a log of any length costs the worker no more memory than one page."""
+"""A job's history in pages, so that a log of any length needs no more memory than one page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def read_log_page(logs_dir: str, job_id: str, offset: int) -> tuple[list[dict[str, Any]], int]:
-    """The lines from a place on, as many as a page holds, and the place behind them: at the end it is the same."""
+    """The lines from an offset on, as many as a page holds, and the offset after them; at the end it is the same."""
     try:
         data = _read(logs_dir, job_id, offset)
     except OSError:
@@ -37,7 +37,7 @@ def _read(logs_dir: str, job_id: str, offset: int) -> bytes:
     try:
         check_regular(file, EVENTS)
         data = os.pread(file, PAGE_BYTES, offset)
-        if b"\n" not in data:  # a line longer than a page, or one that somebody is still writing
+        if b"\n" not in data:  # a line longer than a page, or one that is still being written
             data = os.pread(file, LINE_LIMIT, offset)
     finally:
         os.close(file)

@@ -1,7 +1,7 @@
-"""The worker's doors: for each job it runs, a socket by which the agent reports on that job and on nothing else.
+"""The worker's doors: for each job that it runs, a socket through which the agent reports on that job and no other.
 
-One thread serves all doors of a worker. Whoever sends half a line, reads nothing or comes a thousand times waits for
-itself. Requests are carried out in that thread one by one, as the store would do them anyway.
+One thread serves all doors of a worker. A client that sends half a line, reads nothing or connects a thousand times
+delays only itself. The thread executes requests one by one, as the store would anyway.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 CLOSING_SECONDS = 2.0
-"""How long answers may still be taken after the doors were closed."""
+"""How long clients may still read their answers after the doors were closed."""
 
 
 class Door:
-    """One job's socket, while one attempt holds it. What is not underlined is the doors' thread's business."""
+    """One job's socket during one attempt. Public attributes belong to the doors' thread."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Door:
         self.connections: set[Connection] = set()
         self.queue: deque[Connection] = deque()
         self.waits = 0
-        """How many of the visitors wait for the job's children; any thread may look."""
+        """How many clients wait for the job's children; any thread may read it."""
         self.listens_again_at: float | None = None
         self.listener: socket.socket | None = _listening(address)
         self._server = server
@@ -57,14 +57,14 @@ class Door:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the agent is told."""
+        """The variables that the agent gets."""
         scope = self.scope
         claim = {} if scope.claim_id is None else {"MAM_CLAIM": scope.claim_id}
         return {"MAM_JOB_ID": scope.job_id, "MAM_ATTEMPT": str(scope.attempt), **claim, "MAM_SOCKET": self.address}
 
     @property
     def room(self) -> int:
-        """Bytes of long texts for which there is still room."""
+        """Bytes of long texts that the door can still take."""
         return ROOM - sum(connection.size for connection in self.connections)
 
     @property
@@ -75,11 +75,11 @@ class Door:
         try:
             if self._on_activity is not None:
                 self._on_activity()
-        except Exception:  # what was reported is stored; a listener's trouble is not the agent's
+        except Exception:  # the report is stored; a failed callback does not concern the agent
             return
 
     def close(self) -> None:
-        """Nobody can come in any more; who has been answered may still read. More than once is the same as once."""
+        """Refuses new connections; clients that have an answer may still read it. Idempotent."""
         self._server.shut(self)
 
     def __enter__(self) -> Self:
@@ -92,8 +92,8 @@ class Door:
 class DoorServer:
     """All doors of one worker, and the thread that serves them.
 
-    `directory` is a private one for their sockets; without it one is found. `logs_dir` is where the audit log is, for
-    `mam logs`; without it that verb is refused. `grants` is what the settings give to children.
+    `directory` is a private one for the sockets; by default one is found. `logs_dir` is the directory of the audit log,
+    for `mam logs`; without it that verb is rejected. `grants` are the rights that the settings give to children.
     """
 
     def __init__(
@@ -127,9 +127,9 @@ class DoorServer:
         report_start: Callable[[], None] = lambda: None,
         claim_id: str | None = None,
     ) -> Door:
-        """`place` is where the agent runs. Both calls are made in the doors' thread: `on_sign` whenever the agent has
-        reported something, and must not wait; `announce` before anything is carried out, and what it raises is the
-        answer."""
+        """`workdir` is the agent's directory. Both callbacks run in the doors' thread. `on_activity` is called after
+        each report and must not block. `report_start` is called before each request is executed; an error that it
+        raises is the answer."""
         scope = DoorScope(
             registry=self._registry, job_id=job_id, attempt=attempt, claim_id=claim_id,
             workdir=os.path.realpath(workdir),
@@ -155,7 +155,7 @@ class DoorServer:
             done.wait(CLOSING_SECONDS)
 
     def close(self) -> None:
-        """Every door is shut, and the directory of their sockets is gone. More than once is the same as once."""
+        """Closes every door and removes the directory of their sockets. Idempotent."""
         self._child_waiter.close()
         self._call(self._begin_closing)
         self._thread.join(2 * CLOSING_SECONDS)
@@ -170,12 +170,12 @@ class DoorServer:
     # -- the thread ----------------------------------------------------------------------------------------------
 
     def _call(self, do: Callable[[], None]) -> None:
-        """Has it done by the doors' thread."""
+        """Runs `do` in the doors' thread."""
         self._calls.append(do)
         try:
             self._wake_sender.send(b"!", socket.MSG_DONTWAIT)
         except OSError:
-            pass  # it has been rung often enough, or for ever
+            pass  # the thread has enough wake-ups pending, or has ended
 
     def _run(self) -> None:
         loop = self._loop

@@ -1,4 +1,4 @@
-"""Where the sockets of one worker are: a directory that nobody else can enter, with a short name nobody can guess."""
+"""The directory for the sockets of one worker: private, with a short name that cannot be guessed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PATH_LIMIT = 103
-"""Bytes that every system takes for the name of a socket: 107 on Linux, 103 on macOS."""
+"""The path length that every system accepts for a socket: 107 on Linux, 103 on macOS."""
 
 _PREFIX = "mam-door-"
 _TOKEN_BYTES = 8
 _LEFTOVER_SECONDS = 60.0
-"""Younger directories are left alone: their owner may not have locked them yet."""
+"""Younger directories are kept: their owner may not have locked them yet."""
 
 
 class SocketDir:
-    """Its directory is locked for as long as its worker lives, so that what a killed one left can be told from it."""
+    """The directory is locked for as long as its worker lives, which tells it from those that killed workers left."""
 
     def __init__(self, base: str | None = None) -> None:
         bases = [base] if base is not None else list(_bases())
@@ -43,7 +43,7 @@ class SocketDir:
         return os.path.join(self.path, os.urandom(_TOKEN_BYTES).hex())
 
     def close(self) -> None:
-        """More than once is the same as once."""
+        """Idempotent."""
         if self._lock >= 0:
             _remove(self.path)
             os.close(self._lock)
@@ -51,8 +51,7 @@ class SocketDir:
 
 
 def is_private(directory: str, *, shared: bool = False) -> bool:
-    """Whether it is a directory of mine that only I can enter, or, if that will do, one where nobody can take away
-    what another has made."""
+    """Whether the directory belongs to this user alone or, with `shared`, whether others cannot remove its entries."""
     try:
         found = os.lstat(directory)
     except OSError:
@@ -72,10 +71,10 @@ def _bases() -> Iterator[str]:
         try:
             os.mkdir(directory, 0o700)
         except OSError:
-            pass  # it is there, or cannot be; who asks looks at it
+            pass  # it exists, or cannot be created; the caller checks it
         if is_private(directory):
             yield directory
-    # Not `tempfile.gettempdir()`, which tries a file in each place first: who is killed meanwhile leaves that behind.
+    # Not `tempfile.gettempdir()`, which writes a test file: a killed process would leave it behind.
     for shared in (os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"):  # noqa: S108 - a private directory is made in it
         if os.path.isabs(shared) and os.access(shared, os.W_OK | os.X_OK):
             yield os.path.realpath(shared)
@@ -87,7 +86,7 @@ def _fits(base: str) -> bool:
 
 
 def _sweep(base: str) -> None:
-    """Takes away what killed workers left; whose lock can be had has no worker any more."""
+    """Removes what killed workers left: a directory whose lock is free has no worker."""
     try:
         names = [name for name in os.listdir(base) if name.startswith(_PREFIX)]
     except OSError:
@@ -114,7 +113,7 @@ def _sweep_one(directory: str) -> None:
 
 
 def _remove(directory: str) -> None:
-    """A directory that holds anything but sockets is not what it looks like, and stays."""
+    """Keeps a directory that contains anything but sockets."""
     try:
         paths = [os.path.join(directory, name) for name in os.listdir(directory)]
         if all(stat.S_ISSOCK(os.lstat(path).st_mode) for path in paths):

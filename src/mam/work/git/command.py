@@ -1,7 +1,7 @@
-"""Running git where its own settings may be hostile: argv, no shell, no question, a limit on time and output.
+"""Runs git where the repository's settings may be hostile: argv without a shell, no prompts, limited time and output.
 
-Every git of mam is started here, with the guards of `git_guards`. What cannot be avoided: git itself reads the
-repository's objects, index and configuration, so a fault in git is a fault here.
+Every git command of mam starts here, with the guards of `guards.py`. git itself still reads the repository's objects,
+index and configuration, so a bug in git affects mam.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ class GitFailed(Exception):
     """One line for the person who reads the job's record."""
 
     def reports_shortage(self) -> bool:
-        """Whether the machine lacked something. Of a file that it could not write git does not say why."""
+        """Whether the machine lacked something. git does not say why it could not write a file."""
         return reports_shortage(str(self)) or str(self).startswith("unable to write ")
 
 
 class Git(Frozen):
-    """One repository, spoken to from one directory."""
+    """One repository, addressed from one directory."""
 
     where: tuple[str, ...]
-    """`-C directory` to look for the repository, or `--git-dir=… --work-tree=…` when it is known."""
+    """`-C directory` to search for the repository, or `--git-dir=… --work-tree=…` if it is known."""
     settings: Pairs = FIXED
     transports: str = NO_TRANSPORT
-    """The transports that it may use."""
+    """The transports that git may use."""
     keep_open: tuple[int, ...] = ()
-    """Descriptors that git holds for as long as it runs: the lock of the place that it works on."""
+    """Descriptors that git inherits: the lock of the workspace."""
 
     def text(
         self, *words: str, seconds: float = QUICK_SECONDS, limit: int = OUTPUT_LIMIT, given: str | None = None
     ) -> str:
-        """What git prints when it reads `given`; GitFailed when it fails, takes too long or says too much."""
+        """git's output, with `given` as its input. Raises GitFailed if git fails, takes too long or prints too much."""
         code, output, errors = self._run(words, seconds, limit, given)
         if code:
             raise GitFailed(_last_line(errors) or f"git {words[0]} ended with {code}")
         return output
 
     def path(self, *words: str) -> str:
-        """The one path that git prints, whatever characters it has."""
+        """The one path that git prints, whatever characters it contains."""
         return self.text(*words).removesuffix("\n")
 
     def succeeds(self, *words: str) -> bool:
@@ -85,12 +85,12 @@ class Git(Frozen):
 
 
 def discover(directory: str, keep_open: tuple[int, ...] = ()) -> Git:
-    """The repository that holds a directory of the user's."""
+    """The repository that contains one of the user's directories."""
     return _guarded(Git(where=("-C", directory), keep_open=keep_open))
 
 
 def at(git_directory: str, work_tree: str | None = None, keep_open: tuple[int, ...] = ()) -> Git:
-    """A repository that is known. Its work tree may be an agent's, whose `.git` could by now lead anywhere."""
+    """A known repository. Its work tree may be an agent's, whose `.git` may point anywhere by now."""
     where = [f"--git-dir={git_directory}"]
     if work_tree is not None:
         where = ["-C", work_tree, *where, f"--work-tree={work_tree}"]
@@ -98,13 +98,13 @@ def at(git_directory: str, work_tree: str | None = None, keep_open: tuple[int, .
 
 
 def with_transports(git: Git) -> Git:
-    """For a repository whose settings only mam writes: it may fetch and push by the ways that run nothing but git and
-    ssh, with the user's own credentials, and without asking anybody."""
+    """For a repository whose settings only mam writes: it may fetch and push over transports that run only git and ssh,
+    with the user's credentials and without prompts."""
     return git.replace(transports=TRANSPORTS)
 
 
 def service_option(service: str, path: str) -> str:
-    """The option of a fetch or push that guards the repository at the other end, a directory here."""
+    """The option of fetch or push that guards the repository at the other end, a directory on this host."""
     inner = os.path.join(path, ".git")
     settings = at(inner if os.path.lexists(inner) else path).settings
     return f"--{service}={service_command(service, settings)}"
@@ -116,7 +116,7 @@ def _guarded(git: Git) -> Git:
 
 
 def _readable(given: str | None) -> IO[bytes]:
-    """A file to read from: a pipe would have to be filled while git already answers."""
+    """A file with the input: a pipe would have to be filled while git already prints."""
     if given is None:
         return open(os.devnull, "rb")
     from tempfile import TemporaryFile
@@ -128,7 +128,7 @@ def _readable(given: str | None) -> IO[bytes]:
 
 
 def _collect(process: subprocess.Popen[bytes], word: str, seconds: float, limit: int) -> tuple[int, str, str]:
-    """All output up to a limit. More than that, or more time than given, ends git and what it started."""
+    """All output up to a limit. Beyond the limit or the time, git and its children are killed."""
     assert process.stdout is not None
     assert process.stderr is not None
     ends = time.monotonic() + seconds
@@ -150,16 +150,16 @@ def _collect(process: subprocess.Popen[bytes], word: str, seconds: float, limit:
                     del kept[descriptor]
             del errors[:-_ERROR_LIMIT]
             if len(output) > limit:
-                raise GitFailed(f"git {word} has too much to say")
+                raise GitFailed(f"git {word} printed too much")
         code = process.wait()
     except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)  # it leads a group of its own, and was not waited for yet
+        os.killpg(process.pid, signal.SIGKILL)  # git leads a process group of its own, and has not been waited for
         raise
     return code, output.decode(errors="surrogateescape"), errors.decode(errors="replace")
 
 
 def _last_line(text: str) -> str:
-    """git says what is wrong behind `fatal:`, and advice after it."""
+    """git puts the error after `fatal:`, and advice after that."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]
     return (fatal or lines or [""])[0].removeprefix("fatal: ").removeprefix("error: ")[:400]

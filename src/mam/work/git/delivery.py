@@ -1,7 +1,7 @@
-"""What becomes of the work of a job for a repository: committed, counted, pushed, and a pull request opened if asked.
+"""Delivers the work of a job that names a repository: commits it, pushes the branch, and opens a pull request if asked.
 
-The agent is gone by then, and its work was checked. What it left uncommitted is committed by mam, as mam. Without any
-change there is no branch either.
+The agent has ended and its work was checked. mam commits what the agent left uncommitted, under mam's name. Without
+changes there is no branch.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ class Delivery(Frozen):
     run: Json
     """For the record: branch, commits, pushed, pull_request."""
     reason: str | None = None
-    """Why the work is done and could not be handed on; it is kept, and the reason says where."""
+    """Why the work is done but could not be delivered; the reason names where it is."""
     is_clean: bool = False
-    """Whether nothing is left in the worktree that is nowhere else, so that it may go once the job has ended."""
+    """Whether the worktree contains nothing that is not stored elsewhere, so that it may be removed once the job has
+    ended."""
 
 
 class Undelivered(Exception):
@@ -54,7 +55,7 @@ class Undelivered(Exception):
 
 
 def deliver(job: Job, work_directory: str, repos: Mapping[str, str], command: Sequence[str], private: str) -> Delivery:
-    """`private` is how the names of the attempt's own files begin; one is the text of a pull request."""
+    """`private` is the prefix of the attempt's own files; the text of a pull request is one of them."""
     job_dir = JobDirectory(work_directory, job.job_id)
     plan = read_plan(job_dir)
     assert plan is not None
@@ -82,13 +83,13 @@ def deliver(job: Job, work_directory: str, repos: Mapping[str, str], command: Se
 
 
 def remove_clean_worktree(work_directory: str, job_id: str) -> None:
-    """The worktree of a job that has ended. Its branch stays for as long as it has commits that are nowhere else,
-    whatever force means to files. Not before the end: a worker that is killed just then goes on with what is there."""
+    """Removes the worktree of an ended job. Its branch stays while it has commits that exist nowhere else. Not before
+    the end: after a kill, the next worker continues with the worktree."""
     try:
         if _is_clear(JobDirectory(work_directory, job_id)):
             remove_workspace(work_directory, job_id, force=True)
     except (MamError, GitFailed, OSError):
-        return  # `mam workspaces` shows it
+        return  # `mam workspaces` lists it
 
 
 def _is_clear(job_dir: JobDirectory) -> bool:
@@ -100,7 +101,7 @@ def _is_clear(job_dir: JobDirectory) -> bool:
 
 
 def _committed(job: Job, job_dir: JobDirectory, plan: Json, lock: int) -> tuple[int, list[str]]:
-    """How many commits there are, and the nested repositories that are in none."""
+    """The number of commits, and the nested repositories that none of them contains."""
     git = at(plan["git_directory"], job_dir.worktree, (lock,))
     git = git.replace(settings=(*git.settings, *_WHO))
     nested = stage(git, job_dir.worktree)
@@ -109,7 +110,7 @@ def _committed(job: Job, job_dir: JobDirectory, plan: Json, lock: int) -> tuple[
     tip = git.path("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     repository = at(plan["repository"], keep_open=(lock,))
     branch = branch_commit(repository, plan["branch"])
-    # An agent may have left its branch; what it stands on counts if it comes after what the branch has.
+    # An agent may have left its branch; its HEAD counts if it descends from the branch.
     if branch != tip and (branch is None or repository.succeeds("merge-base", "--is-ancestor", branch, tip)):
         repository.text("update-ref", f"refs/heads/{plan['branch']}", tip, *([branch] if branch else []))
         branch = tip
@@ -126,13 +127,13 @@ def _message(job: Job) -> str:
 
 
 def _title(job: Job) -> str:
-    """The first line of the prompt that says something, as a title."""
+    """The first line of the prompt with text in it, as a title."""
     line = next((line for line in job.prompt.splitlines() if line.strip(" #\t")), "work")
     return _line(line.strip(" #\t"))
 
 
 def _line(text: str) -> str:
-    """One short line that a terminal can show."""
+    """One short line of printable characters."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return line if len(line) <= _TITLE_LIMIT else f"{line[: _TITLE_LIMIT - 1]}…"
 
@@ -143,7 +144,7 @@ def _line(text: str) -> str:
 def _push_branch(
     job: Job, plan: Json, repos: Mapping[str, str], command: Sequence[str], private: str, facts: Json
 ) -> None:
-    """A repository that is a directory here always gets the branch; one elsewhere only if that was asked for."""
+    """A repository on this host always gets the branch; a remote one only if the job asks for it."""
     repository = job.repository or {}
     address = repository_address(job, repos)
     wants_request = bool(repository.get("pull_request"))
@@ -156,7 +157,7 @@ def _push_branch(
         end, source = guarded_service("upload-pack", plan["repository"]), plan["repository"]
         git.text("fetch", "--no-tags", "--quiet", *end, "--", source, f"+{ref}:{ref}", seconds=LONG_SECONDS)
         _push(git, address, ref)
-        # So that whoever clears the worktree away knows that its commits are elsewhere too.
+        # So that a later removal of the worktree finds its commits elsewhere.
         tip = git.path("rev-parse", "--verify", "--quiet", ref)
         at(plan["repository"]).succeeds("update-ref", f"refs/remotes/origin/{plan['branch']}", tip)
         git.succeeds("update-ref", "-d", ref)
@@ -178,7 +179,7 @@ def _push(git: Git, address: str, ref: str) -> None:
 
 
 def _request(job: Job, plan: Json, command: Sequence[str], private: str, transport: str) -> str:
-    """Away from the work tree, whose settings the agent could write."""
+    """Runs outside of the work tree, whose settings the agent could write."""
     body = f"{private}.pull-request.md"
     text = f"{job.prompt}\n\n---\nJob `{job.job_id}`, by {job.agent}.\n"
     write_private(body, text.encode(errors="replace"))
@@ -208,7 +209,7 @@ def _request(job: Job, plan: Json, command: Sequence[str], private: str, transpo
 
 
 def _filled(word: str, words: Json) -> str:
-    """Each name once, and nothing inside of what was filled in."""
+    """Replaces whole words only, once, and nothing inside of a value."""
     for name, value in words.items():
         if word == f"{{{name}}}":
             return str(value)

@@ -1,13 +1,13 @@
-"""What git must not obey when mam runs it: the commands, the redirections and the helpers that a repository names.
+"""The settings that git must ignore when mam runs it: commands, redirections and helpers that a repository names.
 
-An agent can write its repository's settings, attributes and hooks. mam answers with three guards. Some settings are
-fixed. Each command that the repository's own configuration names is replaced by what the user's configuration names for
-the same key, or by nothing: a filter of the user (git-lfs) runs with the user's command only. The environment holds no
-variable of git's but those set here.
+An agent can write its repository's settings, attributes and hooks. mam has three guards. Some settings are fixed. Each
+command that the repository's configuration names is replaced by the one that the user's configuration names for the
+same key, or by nothing: a user's filter (git-lfs) runs only with the user's command. The environment contains no git
+variable except those set here.
 
-git takes settings away from the processes that it starts in another repository: for a nested repository, and for the
-far end of a fetch or push on this host. mam runs no command of git that enters a nested repository. The far end gets
-its settings from `far_end`.
+git removes settings from the environment of processes that it starts in another repository: for a nested repository,
+and for the other end of a fetch or push on this host. mam runs no git command that enters a nested repository. The
+other end gets its settings from `service_command`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FIXED: Pairs = (
     ("receive.autogc", "false"),
 )
 TRANSPORTS = "file:git:http:https:ssh"
-"""The transports that start nothing but git and ssh."""
+"""Transports that start only git and ssh."""
 NO_TRANSPORT = ""
 _OWN_SCOPES = ("local", "worktree")
 _COMMANDS = {
@@ -63,10 +63,10 @@ _COMMANDS = {
 
 
 def neutralising_settings(listed: str) -> Pairs:
-    """Settings that undo the commands which the repository's own configuration names.
+    """Settings that neutralise the commands in the repository's own configuration.
 
-    `listed` is what `git config -z --show-scope --list` prints. An empty value ends a list of helpers and switches a
-    filter off; the user's own values follow it.
+    `listed` is the output of `git config -z --show-scope --list`. An empty value ends a list of helpers and disables a
+    filter; the user's own values follow it.
     """
     users: dict[str, list[str]] = {}
     own: dict[str, None] = {}
@@ -93,7 +93,7 @@ def _entries(listed: str) -> Iterator[tuple[str, str, str]]:
 
 
 def environment(environ: Mapping[str, str], pairs: Pairs, transports: str) -> dict[str, str]:
-    """The user's, for HOME and what filters may need; nothing that steers git itself is left of it."""
+    """The user's environment, for HOME and what filters need, without any variable that controls git."""
     kept = {name: value for name, value in without_secrets(environ).items() if not name.startswith("GIT_")}
     return {
         **kept,
@@ -113,7 +113,7 @@ def environment(environ: Mapping[str, str], pairs: Pairs, transports: str) -> di
 
 
 def service_command(service: str, pairs: Pairs) -> str:
-    """The command, for a shell, that serves a fetch or a push in a repository on this host."""
+    """The shell command that serves a fetch or a push in a repository on this host."""
     words = [f"{name}={shlex.quote(value)}" for name, value in _as_variables(pairs).items()]
     return " ".join([*words, "git", service])
 

@@ -1,8 +1,8 @@
-"""A repository that a job names by owner and name: fetched here, worked on apart from what fetches it.
+"""Local mirrors of repositories that jobs name by owner and name.
 
-Two bare repositories for each address. `transport.git` is mam's alone: it fetches and pushes, and nobody else can write
-its settings. `work.git` borrows its objects and has the worktrees, whose agents can write whatever they like into its
-settings; mam never lets those speak to another host.
+Each address has two bare repositories. `transport.git` fetches and pushes; only mam can write its settings. `work.git`
+borrows its objects and has the worktrees. Agents can write the settings of `work.git`, so mam never lets it contact
+another host.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Upstream(Frozen):
     transport: str
     work: str
     address: str
-    """May hold a password: for git, never for a record."""
+    """May contain a password: for git, never for a record."""
     base: str
     """The commit that the target branch points to."""
 
@@ -44,7 +44,7 @@ def is_local(address: str) -> bool:
 
 
 def guarded_service(service: str, address: str) -> tuple[str, ...]:
-    """For a repository that is a directory here, where an agent may have been. One elsewhere keeps its own rules."""
+    """For a repository on this host, which an agent may have changed. A remote one has its own rules."""
     return (service_option(service, address),) if is_local(address) else ()
 
 
@@ -57,14 +57,14 @@ def repository_address(job: Job, repos: Mapping[str, str]) -> str:
 
 
 def fetch_mirror(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...]) -> Upstream:
-    """FetchFailed may pass; WorkDirUnusable says that there is no such branch. Nothing is ever deleted for either."""
+    """FetchFailed may be temporary; WorkDirUnusable means that the branch does not exist. Neither deletes anything."""
     address = repository_address(job, repos)
     name, branch = (str((job.repository or {}).get(word)) for word in ("name", "branch"))
     with locked_mirror(address, name) as (transport, work, lock):
         git = with_transports(at(transport, keep_open=(*keep_open, lock)))
         try:
-            # Not from the settings of a remote: the address stays out of every file. A branch that is gone there is
-            # gone here too, which takes nothing away from the work that began from it.
+            # Without a configured remote, so that no file contains the address. A branch that was deleted there is
+            # deleted here too; work that began from it keeps its commits.
             heads = f"+refs/heads/*:{_UPSTREAM}/*"
             end = guarded_service("upload-pack", address)
             git.text("fetch", "--prune", "--no-tags", "--quiet", *end, "--", address, heads, seconds=LONG_SECONDS)
@@ -80,7 +80,7 @@ def fetch_mirror(job: Job, repos: Mapping[str, str], keep_open: tuple[int, ...])
 
 @contextlib.contextmanager
 def locked_mirror(address: str, name: str) -> Iterator[tuple[str, str, int]]:
-    """Both repositories, made if need be, and locked: one fetch or push at a time."""
+    """Both repositories, created if necessary, and locked: one fetch or push at a time."""
     digest = hashlib.sha256(address.encode(errors="surrogateescape")).hexdigest()[:16]
     top = make_private(os.path.join(state_directory(), "mirrors"))
     folder = make_private(os.path.join(top, f"{name.rpartition('/')[2][:40]}-{digest}"))
@@ -96,7 +96,7 @@ def locked_mirror(address: str, name: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _make(path: str, lends: str | None) -> None:
-    """Under another name first, so that half a repository is never taken for one."""
+    """Created under another name first, so that an incomplete repository is never used."""
     if os.path.isdir(path):
         return
     half = f"{path}.half"
@@ -110,7 +110,7 @@ def _make(path: str, lends: str | None) -> None:
 
 
 def redact_address(words: str, address: str) -> str:
-    """What git says, without the address, which may hold a password."""
+    """git's message without the address, which may contain a password."""
     words = words.replace(address, "its address")
     login, at_sign, _ = address.partition("://")[2].rpartition("@")
     for secret in (login, login.partition(":")[2]) if at_sign else ():

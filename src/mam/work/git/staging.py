@@ -1,7 +1,7 @@
-"""The changes of an agent's work tree into its index, without a step into nested repositories.
+"""Stages the changes of an agent's work tree without entering nested repositories.
 
-`git add` asks each nested repository that the index has what changed in it. It asks with a git that obeys the settings
-of that repository, which the agent may have written. `ls-files` and `update-index` enter none.
+`git add` runs git in each nested repository of the index, with that repository's settings, which the agent may have
+written. `ls-files` and `update-index` enter none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHANGES = ("--others", "--modified", "--deleted", "--exclude-standard")
 
 
 def stage(git: Git, top: str) -> list[str]:
-    """Every change, but those of nested repositories: their names come back."""
+    """Stages every change except those in nested repositories, whose names it returns."""
     listed = git.text("ls-files", "-z", *_CHANGES, limit=INDEX_LIMIT, seconds=LONG_SECONDS).split("\0")[:-1]
     links = {name for name in gitlinks(git) if os.path.isdir(os.path.join(top, name))}
     nested = dict.fromkeys(name for name in listed if name.endswith("/") or name in links)
@@ -33,19 +33,19 @@ def stage(git: Git, top: str) -> list[str]:
 
 
 def gitlinks(git: Git) -> list[str]:
-    """The nested repositories, checked out or not, that the index has."""
+    """The nested repositories in the index, checked out or not."""
     entries = git.text("ls-files", "-z", "--stage", limit=INDEX_LIMIT).split("\0")
     return [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
 
 
 def _behind_links(top: str, folders: set[str]) -> set[str]:
-    """Directories that a link has taken the place of; what the index has in them is gone."""
+    """Directories that were replaced by a link; the index's files in them are gone."""
     real = os.path.realpath(top)
     return {folder for folder in folders if folder and os.path.realpath(f"{real}/{folder}") != f"{real}/{folder}"}
 
 
 def _is_file(path: str) -> bool:
-    """A file or a link. OSError when the system does not say: a file that mam may not see is not deleted."""
+    """Whether it is a file or a link. Raises OSError if the system does not tell: an unreadable file is not deleted."""
     try:
         mode = os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -1,8 +1,7 @@
-"""A git worktree and branch for one job, made so that a kill at any step leaves something the next try makes whole.
+"""A git worktree and branch for one job, made so that the next try completes what a kill at any step leaves.
 
-The plan (which commit, which branch) is on disk before git is called, so that a second try makes the same. Only a
-worktree that was never handed to an agent is thrown away; one that was is continued, and if somebody removed it, it is
-made anew from its branch.
+The plan (commit and branch) is on disk before git is called, so that a second try makes the same. mam discards only a
+worktree that no agent has used. It continues any other one, and recreates it from its branch if a user removed it.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ def prepare_worktree(job: Job, job_dir: JobDirectory, mapping: Mapping[str, str]
             job_dir.write(plan)
         note = None
         if plan["state"] == MAKING or not os.path.lexists(job_dir.worktree):
-            note = None if plan["state"] == MAKING else "its worktree was gone and was made anew from its branch"
+            note = None if plan["state"] == MAKING else "its worktree was gone; mam recreated it from its branch"
             plan = _make(job_dir, plan, lock)
         path = _enter(job_dir, plan)
     return WorkDir(path=path, kind="worktree", branch=plan["branch"], note=note or _about_submodules(job_dir))
 
 
 def read_plan(job_dir: JobDirectory) -> Json | None:
-    """What is written down about the worktree; None when there is none, or nothing that can be relied on."""
+    """The plan of the worktree; None if there is none or it is damaged."""
     plan = {"git_directory": "", "artifacts": [], **(job_dir.read() or {})}
     if not isinstance(plan["artifacts"], list):
         return None
@@ -65,7 +64,9 @@ def read_plan(job_dir: JobDirectory) -> Json | None:
 def _checked(job_dir: JobDirectory) -> Json | None:
     plan = read_plan(job_dir)
     if plan is None and os.path.lexists(job_dir.worktree):
-        raise WorkDirUnusable(job=job_dir.job_id, why=f"nothing says what is in {job_dir.worktree}; it was left alone")
+        raise WorkDirUnusable(
+            job=job_dir.job_id, why=f"the content of {job_dir.worktree} is unknown; mam left it unchanged"
+        )
     return plan
 
 
@@ -90,7 +91,7 @@ def _planned(job: Job, source: str, lock: int) -> Json:
 
 
 def _planned_upstream(job: Job, repos: Mapping[str, str], lock: int) -> Json:
-    """From a repository that is named, as it is now where it comes from."""
+    """For a job that names a repository: from its branch, as it is now."""
     from mam.work.git.mirrors import fetch_mirror
 
     upstream = fetch_mirror(job, repos, (lock,))
@@ -105,13 +106,13 @@ def _planned_upstream(job: Job, repos: Mapping[str, str], lock: int) -> Json:
 
 
 def _start(job: Job) -> str:
-    """The branch that the job names, else where its directory stands."""
+    """The branch that the job names, otherwise the HEAD of its directory."""
     branch = (job.repository or {}).get("branch")
     return f"refs/heads/{branch}" if isinstance(branch, str) else "HEAD"
 
 
 def _free_branch(git: Git, job: Job) -> str:
-    """Another store may hold a job whose id begins alike."""
+    """Another store may have a job whose id begins the same."""
     start = f"mam/{slug(job.prompt)}"
     names = [f"{start}-{job.job_id[:ID_PREFIX_SHOWN]}", f"{start}-{job.job_id}"]
     names += [f"{start}-{job.job_id}-{number}" for number in range(2, 10)]
@@ -122,7 +123,7 @@ def _free_branch(git: Git, job: Job) -> str:
 
 
 def slug(prompt: str) -> str:
-    """The first words of a prompt, as a branch may be called."""
+    """The first words of a prompt, as a branch name."""
     words = re.findall(r"[a-z0-9]+", prompt[:1000].lower())
     text = ""
     for word in words:
@@ -150,8 +151,9 @@ def _make(job_dir: JobDirectory, plan: Json, lock: int) -> Json:
 
 
 def _checked_out(job_dir: JobDirectory, lock: int) -> str:
-    """The worktree's git directory. A step of its own, since git reads other settings in a worktree than in its
-    repository: a file may be included for one branch. Half a checkout goes, and leaves the disk its room."""
+    """Checks out the files; returns the worktree's git directory. A separate step, since git reads other settings in a
+    worktree than in its repository: a file may be included for one branch. An incomplete checkout is removed, to free
+    the disk."""
     try:
         directory = discover(job_dir.worktree).path("rev-parse", "--absolute-git-dir")
         at(directory, job_dir.worktree, (lock,)).text("reset", "--hard", "--quiet", seconds=LONG_SECONDS)
@@ -166,7 +168,7 @@ def _add(job_dir: JobDirectory, plan: Json, git: Git) -> None:
     forget_worktree(git, job_dir)
     held = branch_commit(git, plan["branch"])
     if plan["state"] == MAKING and held not in (None, plan["base"]):
-        raise GitFailed(f"somebody else made the branch {plan['branch']} meanwhile")
+        raise GitFailed(f"another process created the branch {plan['branch']} meanwhile")
     words = [job_dir.worktree, plan["branch"]]
     if held is None:
         words = ["--no-track", "-b", plan["branch"], job_dir.worktree, plan["base"]]
@@ -175,10 +177,10 @@ def _add(job_dir: JobDirectory, plan: Json, git: Git) -> None:
 
 @contextlib.contextmanager
 def repository_lock(job_dir: JobDirectory, plan: Json) -> Iterator[int]:
-    """One at a time changes a repository's list of worktrees: git stumbles over one that another git is just adding.
+    """Only one process at a time changes a repository's list of worktrees: git fails if another git is adding one.
 
-    The lock is on the directory itself, so that nothing is left in it. Some file systems do not lock directories; there
-    it has to go without.
+    The lock is on the directory itself, so that it leaves no file. File systems that cannot lock directories go
+    without.
     """
     descriptor = os.open(plan["repository"], _WALK)
     try:
@@ -197,12 +199,12 @@ def _check_repository(job_dir: JobDirectory, plan: Json) -> None:
 
 
 def forget_worktree(git: Git, job_dir: JobDirectory) -> None:
-    """git's own note of a worktree that is gone. Twice --force: one that was being made is locked by git."""
+    """Removes git's entry of a worktree. --force twice: git locks a worktree while it creates it."""
     git.succeeds("worktree", "remove", "--force", "--force", job_dir.worktree)
 
 
 def _enter(job_dir: JobDirectory, plan: Json) -> str:
-    """The same directory below the repository's top as the job's `workdir`, reached without a link."""
+    """The directory of the job's `workdir` inside the worktree, reached without a link."""
     _check_repository(job_dir, plan)
     if not os.path.isdir(plan["git_directory"]):
         raise WorkDirUnusable(
@@ -227,7 +229,7 @@ def _enter(job_dir: JobDirectory, plan: Json) -> str:
 
 
 def _step(directory: int, name: str) -> int:
-    """One directory down; what the commit does not have is made, since the job was registered from there."""
+    """Opens the next directory; creates it if the commit lacks it, since the job was registered from there."""
     try:
         os.mkdir(name, dir_fd=directory)
     except FileExistsError:

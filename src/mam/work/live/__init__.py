@@ -1,1 +1,1 @@
-"""Jobs in a live session: handed over in one typed line, watched by its hooks, judged like any other."""
+"""Jobs in a live session: submitted as one typed line, watched through hooks, judged like any other."""

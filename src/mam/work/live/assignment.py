@@ -1,7 +1,7 @@
-"""The page beside a session that says which job it is at, and how far; whoever comes after a killed worker reads it.
+"""The file beside a session that says which job the session works on. After a worker is killed, the next one reads it.
 
-It is written before the line is typed and after it was taken, so that a line is never typed twice for want of knowing.
-The agent's own `mam complete JOB` finds there the door of the worker that waits for it.
+It is written before the line is typed and after the session has accepted it, so that a line is never typed twice. The
+agent's own `mam complete JOB` finds in it the door of the worker that waits for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 ASSIGNMENT_FILE = "current.json"
 TYPING, HANDED, ENDED, INTERRUPTED = "typing", "handed", "ended", "interrupted"
-"""The line is being typed; it was taken; the job is over; it was broken off, and no hook tells when that is done."""
+"""The line is being typed; the session has accepted it; the job is over; mam interrupted the turn, whose end no hook
+reports."""
 OPEN = (TYPING, HANDED)
 
 
@@ -33,7 +34,7 @@ class Assignment(Frozen):
     proof: str = ""
     socket: str = ""
     served: int = 0
-    """Jobs that were handed to this generation so far."""
+    """Jobs that this generation has got so far."""
     at_ms: int = 0
 
     @property
@@ -42,7 +43,7 @@ class Assignment(Frozen):
 
 
 def read_assignment(root: str, generation_id: str) -> Assignment:
-    """That of this generation; an empty one when there is none, or it is another's, or somebody spoiled it."""
+    """The assignment of this generation; an empty one if there is none, or it is damaged or of another generation."""
     found = read_json_file(os.path.join(root, ASSIGNMENT_FILE))
     fields = {name: found[name] for name in Assignment.field_names if name in found} if isinstance(found, dict) else {}
     kinds = {"attempt": int, "served": int, "at_ms": int}

@@ -43,7 +43,7 @@ LOOK_SECONDS = 0.2
 SCREEN_SECONDS = 2.0
 SEEK_SECONDS = 3.0
 SETTLE_SECONDS = 1.0
-"""A hook of the user's own may refuse the end of a turn, which then goes on at once."""
+"""A user's own hook may reject the end of a turn, which then continues at once."""
 TRY_AGAIN_SECONDS = 5.0
 _TOLD = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "StopFailure")
 LIMIT = "rate_limit"
@@ -124,8 +124,8 @@ class LiveAttempt(Attempt):
         return self._session.turns.find_by_mark(self._submission.mark)
 
     def _watch_turn(self) -> bool:
-        """Until the turn has ended, the agent has said that it is done, or the attempt is over. Whether the session's
-        program has ended, which counts before all else."""
+        """Waits until the turn has ended, the agent has reported an outcome, or the attempt is stopped. Returns whether
+        the session's program has ended."""
         settled = 0.0
         while not self.supervision.reported_within(LOOK_SECONDS):
             self._read_hooks()
@@ -145,7 +145,7 @@ class LiveAttempt(Attempt):
         return False
 
     def _look_for_end(self, turn: Turn | None) -> None:
-        """Where no hook tells it; one that is on its way comes first."""
+        """Reads the transcript for an end that no hook reported, after giving the hook some time."""
         if turn is None or turn.ended or time.monotonic() - self._sought < SEEK_SECONDS:
             return
         self._sought = time.monotonic()
@@ -167,7 +167,7 @@ class LiveAttempt(Attempt):
         self._notice_replacement()
 
     def _notice_earlier_question(self) -> None:
-        """A quick agent asks before the proof of its turn has been looked at."""
+        """A fast agent asks before the proof of its turn has been read."""
         turn = self._own_turn
         if turn is not None and turn.question and not self._asked:
             self._asked = self.supervision.waits_for_person = True
@@ -175,18 +175,18 @@ class LiveAttempt(Attempt):
             self._tell("permission_required", told, {"source": f"{self._session.tool} hook"})
 
     def _notice_replacement(self) -> None:
-        """A person broke the turn off and typed something else. Whether the job is done only somebody can say now."""
+        """A person interrupted the turn and typed something else. Only a person can say now whether the job is done."""
         turn = self._own_turn
         if turn is None or turn.ended or not turn.replaced:
             return
         self.supervision.waits_for_person = True
         if not self._replacement_told:
             self._replacement_told = True
-            told = "another prompt took the place of its turn; mam complete, fail or cancel says what became of it"
+            told = "another prompt replaced its turn; end the job with mam complete, fail or cancel"
             self._tell("permission_required", told, {"source": f"{self._session.tool} hook"})
 
     def _look_at_screen(self) -> None:
-        """What moves is alive. Without hooks a question can only be seen; with them they know better."""
+        """A changing screen is activity. Without hooks, questions can only be seen on the screen."""
         if time.monotonic() - self._looked < SCREEN_SECONDS:
             return
         self._looked = time.monotonic()
@@ -194,7 +194,7 @@ class LiveAttempt(Attempt):
             if self._session.screen_unchanged_seconds(self._session.target()) < SCREEN_SECONDS:
                 self.supervision.note_activity()
         except MamError:
-            return  # not to be seen is not dead
+            return  # an unreadable screen does not mean that the session has ended
         if self._session.turns.has_hooks:
             return
         state = self._session.state()
@@ -202,11 +202,11 @@ class LiveAttempt(Attempt):
         if asks and not self._asked_on_screen:
             self._tell("permission_required", f"its screen asks: {state.why}", {"source": SCREEN})
         elif self._asked_on_screen and not asks:
-            self._tell("progress", "its screen asks no more", {"source": SCREEN})
+            self._tell("progress", "its screen asks nothing more", {"source": SCREEN})
         self._asked_on_screen = self.supervision.waits_for_person = asks
 
     def _tell(self, event: str, detail: str, data: Json) -> None:
-        """A hook that could not be told costs nothing but news; whatever ails the claim, the next renewal meets it."""
+        """A lost event is harmless; if the claim has a problem, the next renewal meets it."""
         try:
             self._claim.publish("progress" if event == "started" else event, detail, data)
         except MamError:

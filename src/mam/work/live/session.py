@@ -1,7 +1,7 @@
-"""The live session that a worker serves: whether it can take a job now, and what it is doing.
+"""The live session that a worker serves: whether it can take a job now, and its state.
 
-Nothing is claimed for a session that cannot take it: then the job stays where everybody may see it, and `explain` says
-why. A job that the session is still at, though its worker is gone, is claimed first, and is not typed again.
+The worker claims nothing for a session that cannot take a job, so that the job stays pending and `explain` states why.
+A job that the session still works on after its worker has gone is claimed first, and is not typed again.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ if TYPE_CHECKING:
     from mam.stores.port import ClaimRequest
 
 SESSION = "session"
-"""In `waiting_for`: its session could not take it."""
+"""The value of `waiting_for` when the session could not take the job."""
 STILL_SECONDS = 60.0
-"""A session that its hooks call busy, and whose screen has not changed for that long, was broken off by somebody: no
-hook tells that. What works shows a clock."""
+"""A session whose hooks report work and whose screen has not changed for this long was interrupted by a person, which
+no hook reports. A working agent shows a clock."""
 SETTLED_SECONDS = 3.0
-"""The same, after it was broken off from here."""
+"""The same, after mam interrupted it."""
 RESTART_SECONDS = 5.0
-"""How long a session that ended may take to be known as one that is being started anew."""
+"""How long it may take until an ended session is known to be restarting."""
 
 
 class LiveSession:
     def __init__(self, directory: Directory, name: str, between: str | None = None) -> None:
         self.between = between
         self.unready_reason: str | None = None
-        """Why nothing was claimed at the last try, though something might be there."""
+        """Why nothing was claimed at the last try, although there may be a job."""
         self.lost: MamError | None = None
-        """That there has been no live session of this name for a while; it may be started anew at any time."""
+        """Set when there has been no live session of this name for a while. It may be restarted at any time."""
         self._lost_since = 0.0
         self._directory = directory
         self._name = name
@@ -105,7 +105,7 @@ class LiveSession:
     # -- claiming --------------------------------------------------------------------------------------------------
 
     def claim(self, registry: Registry, request: ClaimRequest) -> Job | None:
-        """As the registry's, for this generation, and only when the session can take a job. `shut` says why not."""
+        """Claims for this generation, if the session can take a job; otherwise sets `unready_reason`."""
         self.unready_reason = None
         try:
             self._renew()
@@ -132,14 +132,14 @@ class LiveSession:
         return None
 
     def _note(self, registry: Registry) -> None:
-        """Once for each generation: a later one finds by this what the earlier one holds."""
+        """Once per generation: a later generation finds by this note which jobs the earlier one holds."""
         if self._noted != self.record.generation_id:
             address = registry.store.address
             note_store(self._directory, self.record.agent_id, self.record.generation_id, address)
             self._noted = self.record.generation_id
 
     def _is_open_in(self, registry: Registry, assignment: Assignment) -> bool:
-        """Whether the job of the page may come back to this session; one that has ended has left it."""
+        """Whether the assigned job may come back to this session. If it has ended, the assignment ends."""
         try:
             job = registry.store.get(assignment.job_id)
         except UnknownJob:
@@ -152,23 +152,23 @@ class LiveSession:
         return False
 
     def _why_not_ready(self, assignment: Assignment) -> str | None:
-        """Why a line cannot be typed now; None when it can."""
+        """Why a line cannot be typed now; None if it can."""
         target = check_target(self.record, agent_def_dir="/")
         check_can_type(target)
         self.read_hooks()
         state = self.turns.state(assignment.at_ms if assignment.turn == INTERRUPTED else 0)
         still = self.screen_unchanged_seconds(target)
         if not self._screen.strip():
-            return f"{self.name} shows nothing yet"  # some take no key before they have drawn themselves
+            return f"{self.name} shows nothing yet"  # some programs accept no key before they have drawn their screen
         if state is None or state.state in (DONE, GONE):
             settles = assignment.turn == INTERRUPTED and still < SETTLED_SECONDS
-            return f"{self.name} was just broken off" if settles else None
+            return f"{self.name} was just interrupted" if settles else None
         if state.state in (WORKING, QUIET, NEEDS_PERMISSION) and still < STILL_SECONDS:
-            return f"{self.name} is at something else: {state.format_at(self._now_ms())}"
+            return f"{self.name} is busy: {state.format_at(self._now_ms())}"
         return None
 
     def _renew(self) -> None:
-        """The name may have a new life since it was last looked at."""
+        """The name may belong to a new generation by now."""
         try:
             record = require_live(by_any(self._directory, self._name), self._name)
         except MamError as error:
@@ -189,11 +189,11 @@ class LiveSession:
     # -- what it does ----------------------------------------------------------------------------------------------
 
     def target(self) -> Target:
-        """The session, checked; every way in which it is not the one that is meant is an error of its own."""
+        """The session's pane, verified. Each mismatch raises an error of its own."""
         return check_target(self.record, agent_def_dir="/")
 
     def is_replaced(self) -> bool:
-        """Whether the name has another generation by now, or is about to."""
+        """Whether the name has a new generation, or is being restarted."""
         record = self._directory.read(self.record.agent_id).record
         if record is None:
             return False
@@ -209,7 +209,7 @@ class LiveSession:
         return state is not None and state.state == GONE
 
     def read_hooks(self) -> list[tuple[Json, Turn]]:
-        """The hooks that have come, each with the turn that it told something about, as it was after that hook."""
+        """The new hook events, each with its turn as it was after that event."""
         heard = []
         for fields in self._fields():
             turn = self.turns.apply(fields)
@@ -218,14 +218,14 @@ class LiveSession:
         return heard
 
     def look_for_end(self, turn: Turn) -> None:
-        """Of a turn that has been silent: its transcript may tell an end that no hook told. It is noted beside the
-        hooks, so that everybody who looks hears of it."""
+        """For a silent turn: its transcript may show an end that no hook reported. The end is appended to the hook log,
+        so that every reader sees it."""
         told = end_in_transcript(self.tool, self.turns.transcript, turn.name)
         if told is not None:
             append(self.root, self.record.generation_id, to_bytes({**told, "at_ms": self._now_ms()}))
 
     def reread_hooks(self, assignment: Assignment) -> None:
-        """The prompt of a long turn may have left the file; what is left of it is then read as that turn's."""
+        """The prompt of a long turn may have left the hook log; the rest of the log is then read as that turn."""
         self._take(self.record)
         if assignment.turn_name:
             start = {"hook_event_name": "UserPromptSubmit", "turn": assignment.turn_name, "mark": assignment.mark}
@@ -239,7 +239,7 @@ class LiveSession:
         return shown
 
     def screen_unchanged_seconds(self, target: Target) -> float:
-        """For how long its screen has shown the same."""
+        """For how long the screen has not changed."""
         self.screen(target)
         return time.monotonic() - self._screen_since
 
@@ -255,7 +255,7 @@ class LiveSession:
         return read_assignment(self.root, self.record.generation_id)
 
     def write_assignment(self, assignment: Assignment) -> None:
-        """Only while it is the session's own: a newer life has a page of its own."""
+        """Writes only the assignment of this generation; a newer one has its own."""
         write_assignment(self.root, assignment)
 
     def end_assignment(self, mark: str, turn: str = ENDED) -> None:

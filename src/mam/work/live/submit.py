@@ -1,8 +1,8 @@
-"""Handing a job to a live session: one typed line that names a file, and proof that a turn began with it.
+"""Submits a job to a live session: one typed line that names a file, and proof that a turn began with it.
 
-The proof is the agent's own hook; where there are none, its transcript; where that is not known, its screen. Which one
-it was goes into the record. Never is anything typed over a question, over a person, or into another generation: all
-that is checked where texts are sent (mam.agents.send).
+The proof is the agent's hook; without hooks, its transcript; without a known transcript, its screen. The record stores
+which one it was. mam.agents.send ensures that nothing is typed over a question, over a person's text, or into another
+generation.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 TRANSCRIPT = "transcript"
 PROOF_SECONDS = 30.0
 AGAIN_SECONDS = 4.0
-"""After which Enter is pressed once more, if the line is still to be seen and the hooks have not told of it."""
+"""After this time Enter is pressed once more, if the line is still on the screen and no hook has reported it."""
 BETWEEN_SECONDS = 15.0
 _CALM_SECONDS = 1.0
 _LOOK_SECONDS = 0.1
 
 
 class Submission:
-    """Of one job, to one session. `over` says whether it has become pointless."""
+    """One job for one session. `over` returns whether the attempt has been stopped."""
 
     def __init__(self, session: LiveSession, job: Job, socket: str, over: Callable[[], bool]) -> None:
         self._session = session
@@ -49,10 +49,11 @@ class Submission:
         self.mark = f"{job.job_id}.{job.attempt}"
         self.proof = ""
         self.resumed = False
-        """Whether the session was found at the job, so that nothing was typed."""
+        """Whether the session already worked on the job, so that nothing was typed."""
 
     def run(self, brief: str) -> None:
-        """Returns when the turn has begun. MamError when the session cannot take it; nothing was submitted then."""
+        """Returns when the turn has begun. Raises MamError if the session cannot take the job; nothing was submitted
+        then."""
         assignment = self._session.assignment()
         if assignment.is_open and assignment.job_id == self._job.job_id and self._resume(assignment):
             return
@@ -70,7 +71,7 @@ class Submission:
             self._session.write_assignment(before)
             raise
         self._await_proof(self._session.target())
-        if self.proof:  # else it became pointless meanwhile, and whoever comes next has to look for itself
+        if self.proof:  # otherwise the attempt was stopped, and the next worker reads the state itself
             self._handed(after)
 
     # -- after a worker that was killed ----------------------------------------------------------------------------
@@ -92,7 +93,7 @@ class Submission:
     # -- the line --------------------------------------------------------------------------------------------------
 
     def _write(self, brief: str) -> str:
-        """Where the agent may read without asking, and nobody else."""
+        """Writes the brief where the agent, and no other user, may read it."""
         directory = make_private(os.path.join(self._session.root, BRIEFS))
         for name in os.listdir(directory):
             os.unlink(os.path.join(directory, name))
@@ -101,7 +102,7 @@ class Submission:
         return path
 
     def _calm_between(self, assignment: Assignment) -> None:
-        """The user's own text between two jobs, `/clear` for instance, and a moment for it to take effect."""
+        """Types the user's own text between two jobs, such as `/clear`, and waits until it takes effect."""
         session = self._session
         if session.between is None or not assignment.served:
             return
@@ -135,7 +136,7 @@ class Submission:
                 self._press_again(target)
 
     def _proof(self, target: Target, *, patient: bool = False) -> str:
-        """With hooks that work the other two are only asked when they have been waited for."""
+        """With working hooks, transcript and screen count only after the hook had its time."""
         session = self._session
         session.read_hooks()
         if session.turns.find_by_mark(self.mark) is not None:
@@ -150,14 +151,14 @@ class Submission:
         return SCREEN if self._is_taken(target) else ""
 
     def _is_taken(self, target: Target) -> bool:
-        """Whether the line is to be seen, and not where the next one is typed. The screen breaks long lines."""
+        """Whether the line is on the screen above the input line. The screen wraps long lines."""
         place = target.tmux.run("display-message", "-p", "-t", target.pane.pane, "#{cursor_y}").strip()
         lines = self._session.screen(target).split("\n")
         above = lines[: int(place)] if place.isdigit() else lines
         return f"({MARK}{self.mark})" in "".join(line.strip() for line in above)
 
     def _press_again(self, target: Target) -> None:
-        """Some programs swallow an Enter while they take in a paste."""
+        """Some programs lose an Enter while they process a paste."""
         try:
             check_can_type(target)
             press_key(target, "Enter")

@@ -1,8 +1,8 @@
-"""What an agent's own transcript tells: whether it has a prompt of ours, the second best proof that a turn has begun,
-and, of Codex, how a turn ended that no hook told the end of.
+"""Reads an agent's own transcript: whether it contains our prompt, which is the second best proof that a turn has
+begun, and how a Codex turn ended if no hook reported it.
 
-Only the ends of files that changed lately are read. Where they are is known from a hook, else from where each agent
-keeps them by default.
+mam reads only the ends of recently changed files. A hook names the file; otherwise mam looks in the agent's default
+directory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST = 5000
 _FAILURES = {
     LIMIT: "rate_limit", OVERLOAD: "overloaded", LOGIN: "authentication_failed", BILLING: "billing_error",
 }  # fmt: skip
-"""What a hook would have called it."""
+"""The name that a hook gives to each kind."""
 
 
 def transcript_has(mark: str, tool: str, known: str = "") -> bool:
@@ -41,7 +41,7 @@ def transcript_has(mark: str, tool: str, known: str = "") -> bool:
 
 
 def end_in_transcript(tool: str, path: str, turn: str) -> Json | None:
-    """The end of this turn, in the words of a hook. Codex calls none for a turn that its vendor's refusal ended."""
+    """The end of this turn, as a hook would report it. Codex calls no hook for a turn that its vendor rejected."""
     if tool != CODEX or not path or not turn:
         return None
     for line in reversed(_tail(path).split(b"\n")):

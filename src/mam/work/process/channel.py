@@ -1,4 +1,4 @@
-"""Two processes of mam talking: JSON lines over a socket that never makes either of them wait."""
+"""JSON lines between two processes of mam, over a socket that never blocks either of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 class Channel:
-    """One end. Whoever holds it polls `fileno()`, for reading always and for writing while `has_more()`."""
+    """One end. The holder polls `fileno()`: for reading always, for writing while `has_more()`."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -34,17 +34,17 @@ class Channel:
         return self._connection.fileno()
 
     def close(self) -> None:
-        """More than once is the same as once."""
+        """Idempotent."""
         self.is_open = False
         self._connection.close()
 
     def has_more(self) -> bool:
-        """Whether something waits for the other end to read."""
+        """Whether there is output that the other end has not read."""
         return self.is_open and bool(self._outbox)
 
     def send(self, value: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
-        """As much as the other end takes now; the rest goes with the next `flush`. Descriptors go along with the first
-        byte, so that whoever has the value has them too; they are for those who have nothing else under way."""
+        """Sends as much as the other end accepts now; `flush` sends the rest. Descriptors travel with the first byte,
+        so that the receiver of the value has them too. Only for a sender that has nothing else pending."""
         self._outbox += to_bytes(value) + b"\n"
         if descriptors:
             self._send_with(descriptors)
@@ -57,7 +57,7 @@ class Channel:
             self._outbox = b""  # as in `flush`
 
     def descriptors(self) -> list[int]:
-        """Those that came along with what was received, for whoever asks first."""
+        """The descriptors received so far; each is returned once."""
         found, self._descriptors = self._descriptors, []
         return found
 
@@ -68,17 +68,17 @@ class Channel:
         except BlockingIOError:
             return
         except OSError:
-            self._outbox = b""  # nobody reads it any more; what the other end said before it went can still be read
+            self._outbox = b""  # the other end is gone; what it sent before can still be read
 
     def receive(self) -> list[dict[str, Any]]:
-        """What has come in whole since the last call. `is_open` turns false when the other end is gone."""
+        """The complete lines since the last call. `is_open` becomes False when the other end is gone."""
         while self.is_open:
             try:
                 part, came, _, _ = socket.recv_fds(self._connection, _CHUNK, _MOST_DESCRIPTORS, _CLOSED_ON_EXEC)
             except BlockingIOError:
                 break
             except ConnectionResetError:
-                continue  # said once, when the other end went without reading; its last words are still there
+                continue  # reported once, when the other end closed without reading; its last lines are still there
             except OSError:
                 part, came = b"", []
             for descriptor in came:

@@ -1,9 +1,9 @@
-"""One guardian for each worker: a small process that forks the keepers of its runs, and outlives a killed worker.
+"""The guardian: one small process per worker that forks the keepers of its runs and outlives a killed worker.
 
-It has imported what a keeper needs, so that a keeper costs a fork and not the start of an interpreter, and the worker
-gets the wire of each ahead, so that a run does not even cost that. What is to be run the worker itself tells the
-keeper. When a keeper is killed, what it kept falls to the guardian and is ended. The guardian ends when the worker's
-end of the socket is closed and nobody is left to keep.
+It has imported what a keeper needs, so that a keeper costs a fork instead of an interpreter start. It pre-forks one
+keeper and gives the worker its channel, so that a run does not wait for a fork either. The worker itself tells the
+keeper what to run. When a keeper is killed, the guardian inherits and ends its processes. The guardian exits when the
+worker's end of the socket is closed and no keeper is left.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from mam.work.process.channel import Channel
 from mam.work.process.keeper import prepare_keeper, serve, warm_up
 from mam.work.process.keeper_pool import ERRNO_BYTES, NOW, SPARE
 from mam.work.process.signal_pipe import SignalPipe
-from mam.work.process.termination import Termination
-from mam.work.process.tree import child_finder
+from mam.work.process.tree import Termination, child_finder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _MOST_REQUESTS = 64
 _ORPHAN_GRACE = 2.0
 _SPARE_SECONDS = 0.005
 _AGAIN_SECONDS = 1.0
-"""Between two tries to fork a keeper ahead, which the system may refuse."""
+"""The pause between two tries to pre-fork a keeper, which the system may refuse."""
 _WARM_UPS = 8
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -46,10 +45,10 @@ class Guardian:
         self._signal_pipe = SignalPipe(signal.SIGCHLD)
         self._keepers: set[int] = set()
         self._owes = self._is_urgent = False
-        """Whether the worker is to get a keeper, and whether it waits for it."""
+        """Whether the worker should get a keeper, and whether it waits for one."""
         self._due_at = 0.0
         self._life, self._life_end = os.pipe()
-        """Ends with this process, and with it whoever still waits for something to keep."""
+        """A pipe that closes with this process; idle keepers then exit."""
         self._childless = True
         self._termination: Termination | None = None
 
@@ -90,7 +89,7 @@ class Guardian:
             self._is_urgent = True
 
     def _make_keeper(self) -> None:
-        """The next one waits until whoever has just got one has started its agent, unless somebody waits for it."""
+        """The next keeper is forked when the last one has started its agent, or at once if the worker waits."""
         if not (self._is_open and self._owes and (self._is_urgent or time.monotonic() >= self._due_at)):
             self._is_urgent = self._is_urgent and self._owes
             return
@@ -126,7 +125,7 @@ class Guardian:
             os.close(self._life_end)
             live()
         finally:
-            os._exit(0)  # never back into the guardian's loop; whatever went wrong shows as the end of the wire
+            os._exit(0)  # never back into the guardian's loop; an error shows as the end of the channel
 
     def _reap(self) -> None:
         try:
@@ -136,14 +135,14 @@ class Guardian:
             self._childless = True
 
     def _note_status(self, pid: int, status: int) -> None:
-        """A keeper that somebody has stopped cannot end its tree; it is made to go on."""
+        """A stopped keeper cannot end its tree, so it is continued."""
         if not os.WIFSTOPPED(status):
             self._keepers.discard(pid)
         elif pid in self._keepers:
             os.kill(pid, signal.SIGCONT)
 
     def _end_orphans(self) -> None:
-        """Children that are not keepers have lost theirs."""
+        """Children that are not keepers have lost their keeper."""
         if self._keepers.issuperset(child_finder()(os.getpid())):
             self._termination = None
             return
@@ -160,7 +159,7 @@ def _keep_when_asked(connection: socket.socket, guardian_life: int, is_urgent: b
 
 
 def main() -> None:
-    """Ignores what a terminal or a service manager sends to everybody: its work is over when the worker's is."""
+    """Ignores signals that a terminal or service manager sends to all processes: the guardian ends after its worker."""
     ready = prepare_keeper()
     for _ in range(_WARM_UPS):
         warm_up(ready)
@@ -170,8 +169,8 @@ def main() -> None:
     become_subreaper("mam-guardian")
     requests = socket.socket(fileno=int(sys.argv[1]))
     requests.set_inheritable(False)
-    identify(os.getpid())  # so that no keeper has to find out which boot this is
-    gc.freeze()  # what is imported by now is shared with every keeper, and stays so
+    identify(os.getpid())  # caches the boot id for all keepers
+    gc.freeze()  # keeps imported objects in memory that all keepers share
     Guardian(requests).serve()
 
 

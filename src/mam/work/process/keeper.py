@@ -1,11 +1,10 @@
-"""The keeper of one run: it starts the agent, moves its output, watches it, and leaves nobody behind.
+"""The keeper of one run: it starts the agent, copies its output, watches it, and ends its whole process tree.
 
-It is forked from the guardian and has one thread and one loop. Whoever in the agent's tree loses its parent becomes the
-keeper's child, so the run is over when, and only when, the kernel says that the keeper has no child left. When the
-worker is gone, which shows as the end of the wire, the tree is ended too: the claim will pass to somebody else, and two
-must not work on one job.
+It is forked from the guardian and has one thread and one loop. Orphans of the agent's tree become its children, so the
+run is over exactly when the kernel reports that the keeper has no children. When the worker is gone, which shows as the
+end of the channel, the keeper ends the tree too: another worker will claim the job, and two agents must not work on it.
 
-A keeper that has nobody left to keep may be given another run by the same worker: see `Guardian.take_back`.
+An idle keeper may get another run of the same worker: see `GuardianClient.return_keeper`.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ from mam.work.process.messages import LEFT_BEHIND
 from mam.work.process.pumps import Pump, Tee
 from mam.work.process.signal_pipe import SignalPipe
 from mam.work.process.spawn import CannotStart, spawn
-from mam.work.process.termination import Termination
-from mam.work.process.tree import end_group
+from mam.work.process.tree import Termination, end_group
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,18 +35,18 @@ if TYPE_CHECKING:
 
 _REPORT_SECONDS = 1.0
 _WORKER_GONE_GRACE = 3.0
-_LINGER_SECONDS = 0.2  # what the agent leaves may just be finishing: a `tee` that writes its last line
+_LINGER_SECONDS = 0.2  # the remaining processes may be about to end: a `tee` that writes its last line
 _LEFTOVER_GRACE = 1.0
 _GIVE_UP_SECONDS = 5.0
 _END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class PreparedKeeper(Frozen):
-    """What a keeper can do before it knows what to keep."""
+    """A keeper that is ready and has no run yet."""
 
     signal_pipe: SignalPipe
     identity: dict[str, Any] | None
-    """Of the keeper itself."""
+    """The keeper's own process id."""
 
 
 def prepare_keeper() -> PreparedKeeper:
@@ -57,8 +55,8 @@ def prepare_keeper() -> PreparedKeeper:
 
 
 def warm_up(ready: PreparedKeeper) -> None:
-    """Keeps nothing at all. Python runs faster what it has run before, and memory that a fork shares is copied when it
-    is first touched: whoever asks for a run would wait for both."""
+    """Runs an empty plan. Python runs code faster the second time, and memory shared by a fork is copied at the first
+    write; without this, the first run would wait for both."""
     theirs, mine = socket.socketpair()
     with theirs, mine:
         plan = {"argv": [""], "env": {}, "cwd": os.sep, "stdin": False, "tee": False, "tee_errors": False}
@@ -68,8 +66,8 @@ def warm_up(ready: PreparedKeeper) -> None:
 
 
 def serve(ready: PreparedKeeper, channel: Channel, guardian_life: int) -> None:
-    """The whole life of a keeper: one run after the other, as long as the worker has some, and while nobody is kept the
-    guardian lives. Without it nobody would look after what a killed keeper leaves; the worker finds another."""
+    """Serves one run after the other while the worker has some. An idle keeper exits with its guardian: without one, no
+    process would end what a killed keeper leaves, so the worker asks for another."""
     poll = select.poll()
     for source in (channel, ready.signal_pipe, guardian_life):
         poll.register(source, select.POLLIN)
@@ -77,19 +75,20 @@ def serve(ready: PreparedKeeper, channel: Channel, guardian_life: int) -> None:
         come = {descriptor for descriptor, _ in poll.poll()}
         if guardian_life in come or set(_END_SIGNALS).intersection(ready.signal_pipe.read()):
             return
-        # What is no plan was meant for the run before, and came too late.
+        # An order without a plan was meant for the previous run and came too late.
         if not _keep(ready, channel, list(dropwhile(lambda order: "argv" not in order, channel.receive()))):
             return
 
 
 def _keep(ready: PreparedKeeper, channel: Channel, orders: list[dict[str, Any]]) -> bool:
-    """One run, if the orders begin with a plan. The descriptors that came with it: stdin and tees, if there are any.
+    """Serves one run, if the orders begin with a plan. The descriptors that came with it are stdin and the tees.
 
-    False when somebody told the keeper itself to end, and waits for that."""
+    Returns False if a signal told the keeper to exit.
+    """
     if not orders:
         return True
     plan, *orders = orders
-    # Before the agent runs: whatever it may do to its keeper, the worker knows where to look for it.
+    # Before the agent starts, so that the worker can find it whatever it does to its keeper.
     channel.send({"kind": "ready", "keeper": ready.identity})
     given = channel.descriptors()
     stdin = given.pop(0) if plan["stdin"] else os.open(os.devnull, os.O_RDONLY)
@@ -153,7 +152,7 @@ class Keeper:
         return True
 
     def watch(self) -> None:
-        """Until the tree is gone, or until it cannot be ended and the worker has been told so."""
+        """Until the tree is gone, or until it cannot be ended and the worker knows it."""
         while not self._childless:
             self._wait()
             self._reap()
@@ -184,7 +183,7 @@ class Keeper:
             tee.flush()
 
     def _got_end_signal(self) -> bool:
-        """Whether somebody has told the keeper so since it last listened."""
+        """Whether a signal told the keeper to exit since the last call."""
         told = bool(set(_END_SIGNALS).intersection(self._signal_pipe.read()))
         self._must_exit = self._must_exit or told
         return told
@@ -193,13 +192,13 @@ class Keeper:
         return [tee for tee in self._tees if tee.waits_until() is not None]
 
     def _poll_timeout(self) -> float | None:
-        """Milliseconds until something is due; None when nothing is."""
+        """Milliseconds until something is due; None if nothing is."""
         due = [self._alive_until, self._linger_until, self._report_due()]
         if self._termination is not None:
             due.append(self._termination.wakes_at())
         due += [tee.waits_until() for tee in self._tees]
         times = [moment for moment in due if moment is not None]
-        # Rounded up: waking a moment too early would only mean going to sleep again.
+        # Rounded up, since a wake-up just before the time would be useless.
         return max(0.0, min(times) - time.monotonic()) * 1000 + 1 if times else None
 
     def _listen(self) -> None:
@@ -233,7 +232,7 @@ class Keeper:
                 if pid == self._agent and self._status is None:
                     self._status, self._ended = status, time.monotonic()
                     if sys.platform != "linux":
-                        end_group(self._agent)  # orphans do not come to the keeper there, and this much can be done
+                        end_group(self._agent)  # orphans do not become the keeper's children there
         except ChildProcessError:
             self._childless = True
 
@@ -264,7 +263,7 @@ class Keeper:
         return sum(pump.count for pump in self._pumps)
 
     def _report(self, now: float) -> None:
-        """A sign of life. A worker that does not read is not sent more of them."""
+        """Shows activity. A worker that does not read gets no more of these messages."""
         self._reported = (now, self._count())
         if self._channel.is_open and not self._channel.has_more():
             self._channel.send({"kind": "output", "stdout": self._pumps[0].count, "stderr": self._pumps[1].count})
@@ -297,11 +296,11 @@ class Keeper:
         )
 
     def flush_last_message(self) -> bool:
-        """The last words, for as long as somebody listens and has not taken them, and nobody tells the keeper to go.
-        Whether it may have another run.
+        """Sends the last message, until the worker has read it or is gone, or a signal tells the keeper to exit.
+        Returns whether it may have another run.
 
-        Nothing is received here: who has the last words may have sent the next plan already. That the worker is gone
-        shows by what it does not take any more.
+        It receives nothing: after the last message the worker may already have sent the next plan. A write error shows
+        that the worker is gone.
         """
         self._log.close()
         while self._channel.has_more() or self._waiting_tees():

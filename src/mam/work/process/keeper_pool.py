@@ -1,8 +1,8 @@
-"""Where a worker gets its keepers from: those that have nothing to keep any more, or the guardian process, which is
-started when the first is needed, and again when it died.
+"""The worker's supply of keepers: idle ones, and new ones from the guardian process, which is started when the first is
+needed, and again if it died.
 
-The worker holds the wire of one keeper that was forked ahead and has nothing to keep yet, so that a run begins with
-one word to it. The guardian makes the next one meanwhile.
+The worker holds the channel of one pre-forked keeper, so that a run begins with one message. The guardian forks the
+next one meanwhile.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 READY_SECONDS = 30.0
 SPARE, NOW = b"s", b"n"
-"""To the guardian: one keeper, when there is a moment; the one that is owed, at once."""
+"""Requests to the guardian: one keeper soon; the one that is owed, at once."""
 ERRNO_BYTES = 4
-"""From the guardian, with a keeper's wire: 0; without one: why it could not be forked."""
+"""The guardian's answer: 0 with a keeper's channel, or the errno of the failed fork."""
 _DEAD_SECONDS = 5.0
 _MOST_IDLE = 8
 _TRIES = 3
@@ -37,7 +37,7 @@ class GuardianUnresponsive(Exception):
 
 
 class KeeperPool:
-    """Any thread may take one."""
+    """Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,8 @@ class KeeperPool:
         return None if self._process is None else self._process.pid
 
     def take(self) -> tuple[Channel, int]:
-        """The wire of a keeper, and the pid of its guardian. Raises OSError for what the system lacks, or Silent."""
+        """A keeper's channel, and the pid of its guardian. Raises OSError if the system lacks something, or
+        GuardianUnresponsive."""
         with self._lock:
             for _ in range(_TRIES):
                 process, requests = self._guardian()
@@ -70,7 +71,7 @@ class KeeperPool:
                     requests.send(SPARE)
                     self._is_owed = True
                 except ConnectionError:
-                    # Nobody would look after what this keeper leaves when it is killed.
+                    # Without a guardian no process would end what this keeper leaves if it is killed.
                     keeper.close()
                     self._forget(_DEAD_SECONDS)
                     continue
@@ -78,7 +79,7 @@ class KeeperPool:
         raise GuardianUnresponsive
 
     def return_keeper(self, keeper: Channel) -> None:
-        """One whose run has ended. It goes away by itself when its guardian dies."""
+        """Takes a keeper whose run has ended. It exits on its own when its guardian dies."""
         with self._lock:
             if self._requests is not None and len(self._idle) < _MOST_IDLE:
                 self._idle.append(keeper)
@@ -86,29 +87,29 @@ class KeeperPool:
                 keeper.close()
 
     def _take_idle(self) -> Channel | None:
-        """The one that was busy last, whose memory is the warmest."""
+        """The most recently used one, whose memory is in the caches."""
         while self._idle:
             keeper = self._idle.pop()
             if not (keeper.has_more() or _has_come(keeper)):
                 return keeper
-            keeper.close()  # it is dead, or out of step
+            keeper.close()  # dead, or out of step
         return None
 
     def discard_idle(self) -> None:
-        """One of them went when it was given a run, most likely because the guardian has died: then so will the others,
-        and whoever tried them one by one would run out of tries."""
+        """An idle keeper was gone when it got a run, probably because the guardian has died. The others will be gone
+        too, so that trying them one by one would use up the tries."""
         with self._lock:
             self._close_idle()
 
     def kill_guardian(self, pid: int) -> None:
-        """A guardian whose keepers do not answer is of no use. Those that do go on without it."""
+        """Kills a guardian whose keepers do not answer. Keepers that do answer continue without it."""
         with self._lock:
             if self._process is not None and self._process.pid == pid:
                 self._process.kill()
                 self._forget(_DEAD_SECONDS)
 
     def close(self, timeout: float) -> None:
-        """The guardian ends as soon as its last run has; that long is waited for it."""
+        """The guardian exits after its last run; waits for it that long."""
         with self._lock:
             self._forget(timeout)
 
@@ -118,7 +119,7 @@ class KeeperPool:
         return self._process, self._requests
 
     def _receive(self, requests: socket.socket) -> socket.socket:
-        """The one that was forked ahead, or else one that is forked now."""
+        """The pre-forked keeper, or one that is forked now."""
         if not (self._is_owed and _has_come(requests)):
             requests.send(NOW if self._is_owed else SPARE + NOW)
             self._is_owed = True
@@ -128,14 +129,14 @@ class KeeperPool:
             raise EOFError
         self._is_owed = False
         if not descriptors:
-            # One that was sent and could not be taken in, for want of descriptors here, goes away by itself.
+            # A keeper that could not be received for lack of descriptors exits on its own.
             raise OSError(int.from_bytes(said, "big") or errno.EMFILE, "no keeper")
         keeper = socket.socket(fileno=descriptors[0])
         keeper.set_inheritable(False)
         return keeper
 
     def _forget(self, timeout: float) -> None:
-        """A keeper that waits in the socket sees its wire end with it."""
+        """A keeper whose channel waits in the socket sees it close."""
         requests, self._requests = self._requests, None
         process, self._process = self._process, None
         self._is_owed = False
@@ -157,9 +158,10 @@ def _has_come(source: socket.socket | Channel) -> bool:
 
 
 def _start_guardian() -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """In a session of its own, out of reach of the terminal; it holds no file, directory or secret of the worker.
+    """Starts it in a session of its own, out of reach of the terminal. It holds no file, directory or secret of the
+    worker.
 
-    mam is found by PYTHONPATH alone (-S), and never in the working directory (-P).
+    It finds mam by PYTHONPATH alone (-S), never in the working directory (-P).
     """
     import subprocess
 
@@ -188,7 +190,7 @@ def _start_guardian() -> tuple[subprocess.Popen[bytes], socket.socket]:
 
 
 def _wait_for(process: subprocess.Popen[bytes], timeout: float) -> None:
-    """A guardian that still has runs to keep is waited for in the background, so that it does not stay a zombie."""
+    """Waits in the background for a guardian that still has runs, so that it does not stay a zombie."""
     import subprocess
 
     try:

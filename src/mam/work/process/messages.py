@@ -1,4 +1,4 @@
-"""What the worker hears about a run. `Ended`, `Failed` and `Lost` are last words."""
+"""The messages that the worker gets about a run. `Ended`, `Failed` and `Lost` are final."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 LEFT_BEHIND = "the agent ended and left processes behind"
-"""Why a tree was ended whose agent had come to its own end."""
+"""Why the tree of an agent that had ended was ended."""
 
 
 class Started(Frozen):
@@ -21,7 +21,7 @@ class Started(Frozen):
     keeper: ProcessId | None
 
     def to_json(self) -> dict[str, Any]:
-        """As a job's record keeps it, and as `takeover.end_earlier` reads it."""
+        """As the record stores it, and as `takeover.end_earlier` reads it."""
         return {
             "agent": self.agent and self.agent.to_json(),
             "keeper": self.keeper and self.keeper.to_json(),
@@ -29,48 +29,47 @@ class Started(Frozen):
 
 
 class Output(Frozen):
-    """A sign of life, about once a second while there is output: how many bytes there have been so far."""
+    """Shows activity, about once a second while there is output: the number of bytes so far."""
 
     stdout: int
     stderr: int
 
 
 class Ended(Frozen):
-    """The agent has ended, and its tree with it."""
+    """The agent and its process tree have ended."""
 
     exit_code: int | None
-    """None when a signal ended it."""
+    """None if a signal ended it."""
     signal: int | None
     user_seconds: float
     system_seconds: float
     """Of the whole tree, as far as its processes were waited for."""
     peak_memory_bytes: int
-    """Of the largest process; never less than a keeper takes, about 12 MiB, since that is what the agent was before
-    its program began."""
+    """Of the largest process; at least about 12 MiB, the size of the keeper from which the agent was started."""
     wall_seconds: float
     stdout_bytes: int
     stderr_bytes: int
     stdout_tail: str
     """The last 64 KiB, as text."""
     lost_bytes: int
-    """Output that the disk did not take."""
+    """Output that could not be stored."""
     log_problem: str | None
     tree_ended_because: str | None
-    """None when all ended by themselves."""
+    """None if all processes ended on their own."""
     is_tree_gone: bool
-    """False when some could not be ended within five seconds of SIGKILL (another user's, or stuck in the kernel)."""
+    """False if some could not be ended within five seconds of SIGKILL (another user's, or stuck in the kernel)."""
 
 
 class Failed(Frozen):
-    """Nothing was started."""
+    """No agent was started."""
 
     reason: str
     is_machine_error: bool = False
-    """Whether any other plan would have failed too: mam.work.host_checks."""
+    """Whether any other plan would have failed too (mam.work.host_checks)."""
 
 
 class Lost(Frozen):
-    """The keeper is gone without a word, or does not answer; how the agent ended is not known."""
+    """The keeper is gone or does not answer; how the agent ended is unknown."""
 
     reason: str
     left: str | None

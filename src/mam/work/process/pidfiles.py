@@ -1,11 +1,10 @@
-"""Who runs, on the disk before the record says so: one small file for each worker, with a line for each job it runs.
+"""The processes of running jobs, on disk before the record names them: one small file per worker, one line per job.
 
-A worker, its keeper and its guardian may be killed together while nobody has been told yet that the agent runs, and the
-next attempt has to find what they left. A line is written in place, since a new file for each job costs more than all
-else that is done for it on some disks. That needs no sync: a power cut ends the agent too.
+A worker, its keeper and its guardian may be killed together before the start of the agent is reported; the next attempt
+has to find what they left. A line is written in place, since creating a file per job costs more on some disks than
+everything else. It needs no sync: a power cut ends the agent too.
 
-The first line says whose file it is. A line that was cut off is no JSON and counts for nothing, as if its writer had
-been killed a moment before.
+The first line names the worker. An incomplete line is not JSON and is ignored, as if its writer had been killed before.
 """
 
 from __future__ import annotations
@@ -29,14 +28,13 @@ FOLDER = ".running"
 LINE = 1024
 _LIMIT = 1 << 20
 _FORGOTTEN_SECONDS = 30 * 86_400.0
-"""After which a file goes whose writer cannot be looked for from here: on another host, in another container."""
+"""After this time a file is removed whose writer cannot be checked from here: on another host, in another container."""
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _WHO = ("worker", "keeper", "agent")
 
 
 class PidFile:
-    """Of one worker, whose attempts may all come at once. Nothing here raises: an agent may spoil the directory, and a
-    disk may be full."""
+    """Of one worker; thread-safe. Nothing here raises: an agent may damage the directory, and the disk may be full."""
 
     def __init__(self, work_directory: str) -> None:
         self._folder = os.path.join(work_directory, FOLDER)
@@ -44,12 +42,12 @@ class PidFile:
         self._descriptor = -1
         self._lock = Lock()
         self._lines: list[Json | None] = []
-        """What each line says; None for one that may be written over."""
+        """The content of each line; None for a free one."""
         self._left: set[int] = set()
-        """Lines of runs that were given up, which stay until their processes have ended."""
+        """Lines of runs that were given up. They stay until their processes have ended."""
 
     def add(self, job: Job, run: Json) -> int | None:
-        """The number of the line, for `clear`; None when it could not be written."""
+        """The number of the line, for `remove`; None if it could not be written."""
         entry = {"job_id": job.job_id, "attempt": job.attempt, "host": run["host"], **run["process"]}
         with self._lock:
             try:
@@ -74,7 +72,7 @@ class PidFile:
                 self._left.add(number)
 
     def close(self) -> None:
-        """The file goes too, unless somebody may still be looked for. More than once is the same as once."""
+        """Removes the file too, unless one of its processes may still run. Idempotent."""
         with self._lock:
             if self._descriptor < 0:
                 return
@@ -85,7 +83,7 @@ class PidFile:
             self._lines, self._left = [], set()
 
     def _open(self) -> None:
-        """Once, and again when somebody has removed it."""
+        """Opens the file once, and again if it was removed."""
         if self._descriptor >= 0:
             if os.fstat(self._descriptor).st_nlink:
                 return
@@ -100,7 +98,7 @@ class PidFile:
             for number, line in enumerate(self._lines):
                 self._write(number, line)
         except OSError:
-            _unlink(self._path)  # without its first line nobody could say whose it is
+            _unlink(self._path)  # without its first line the file would have no owner
             self._shut()
             raise
 
@@ -118,7 +116,7 @@ class PidFile:
             self._write(number, None)
             self._lines[number] = None
         except OSError:
-            self._left.add(number)  # tried again with the next
+            self._left.add(number)  # tried again with the next line
 
     def _remove_dead(self) -> None:
         for number in [number for number in self._left if not _has_live_process(self._lines[number] or {})]:
@@ -127,7 +125,7 @@ class PidFile:
 
 
 def recorded_processes(job: Job, work_directory: str) -> list[Json]:
-    """What attempts before this one have left on this host that the record may not know of, newest first."""
+    """Processes of earlier attempts on this host that the record may not contain, newest first."""
     known = (job.run or {}).get("attempt")
     least = known if type(known) is int else 0
     entries = [entry for path in _paths(os.path.join(work_directory, FOLDER)) for entry in _read(path)]
@@ -143,7 +141,7 @@ def _sweep(folder: str) -> None:
 
 
 def _is_over(path: str) -> bool:
-    """Whether its worker is gone, and everybody whom it tells of. Nobody can say that from another host."""
+    """Whether its worker and all its processes have ended. Another host's files cannot be checked."""
     try:
         if time.time() - os.lstat(path).st_mtime > _FORGOTTEN_SECONDS:
             return True
@@ -152,7 +150,7 @@ def _is_over(path: str) -> bool:
     entries = _read(path)
     worker = ProcessId.from_json(entries[0].get("worker")) if entries else None
     if worker is None:
-        return False  # it is just being made
+        return False  # it is being created
     if worker.boot_id != boot_id():
         return entries[0].get("host") == os.uname().nodename
     return worker.namespace in (0, pid_namespace()) and not any(map(_has_live_process, entries))
@@ -170,7 +168,7 @@ def _paths(folder: str) -> list[str]:
 
 
 def _read(path: str) -> list[Json]:
-    """Line by line; what somebody has spoilt is left out."""
+    """The valid lines."""
     try:
         _, content = read_regular(path, _LIMIT, os.O_NOFOLLOW)
     except OSError:

@@ -1,4 +1,4 @@
-"""From the agent's pipes into the log, the tail and, when asked for, to the worker; nothing here ever waits."""
+"""Copies the agent's output from its pipes to the log, the tail and, on request, the worker. Never blocks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from mam.work.output_log import OutputLog
 
 _CHUNK = 1 << 16
-_DRAIN_LIMIT = 8 << 20  # more than any pipe holds: somebody outside the tree is still writing
+_DRAIN_LIMIT = 8 << 20  # more than any pipe holds: a process outside of the tree is still writing
 TAIL = 64 << 10
 _TEE_BACKLOG = 1 << 20
 
 
 class TailBuffer:
-    """The last bytes of a stream, kept as the parts they came in."""
+    """The last bytes of a stream, kept in the parts in which they came."""
 
     def __init__(self) -> None:
         self._parts: deque[bytes] = deque()
@@ -30,7 +30,7 @@ class TailBuffer:
             self._size -= len(self._parts.popleft())
 
     def text(self) -> str:
-        """What is not UTF-8 is replaced; a character that the cut has halved is left out."""
+        """Replaces invalid UTF-8, and drops a character that the limit cuts in two."""
         whole = b"".join(self._parts)
         kept = whole[-TAIL:]
         if len(kept) < len(whole):
@@ -39,15 +39,15 @@ class TailBuffer:
 
 
 def _halved(text: bytes) -> int:
-    """How many bytes at the beginning belong to a character that began before."""
+    """How many leading bytes belong to a character that began earlier."""
     return next((count for count in range(min(4, len(text))) if text[count] & 0xC0 != 0x80), 0)
 
 
 class Tee:
-    """The agent's stdout on its way to a worker who may be slow, or may have stopped reading.
+    """The agent's stdout for a worker that may be slow or may have stopped reading.
 
-    A slow worker slows the agent down, since nothing may be missing from what is read as messages. A worker that takes
-    nothing for `patience` seconds is cut off: the log goes on, and the count tells the worker that bytes are missing.
+    A slow worker slows the agent down, since no message may be lost. A worker that reads nothing for `patience` seconds
+    is cut off: the log continues, and the byte count shows the worker that bytes are missing.
     """
 
     def __init__(self, descriptor: int, patience: float) -> None:
@@ -66,7 +66,7 @@ class Tee:
         return self._size > _TEE_BACKLOG
 
     def waits_until(self) -> float | None:
-        """When patience ends; None while nothing waits."""
+        """When the patience ends; None if nothing is waiting."""
         return self._moved_at + self._poll_timeout if self._backlog else None
 
     def offer(self, part: bytes) -> None:
@@ -97,7 +97,7 @@ class Tee:
             self.close()  # the worker closed its end
 
     def finish(self) -> None:
-        """Nothing more will be offered. The worker reads to the end, so the end must come as soon as all is taken."""
+        """No more data will come. The worker reads to the end, so the pipe must close as soon as everything is read."""
         self._is_last = True
         self.flush()
 
@@ -110,7 +110,7 @@ class Tee:
 
 
 class Pump:
-    """One of the agent's two streams."""
+    """One of the agent's two output streams."""
 
     def __init__(self, descriptor: int, log: OutputLog, tee: Tee | None = None) -> None:
         os.set_blocking(descriptor, False)
@@ -130,7 +130,7 @@ class Pump:
         return self.is_open() and not (self._tee is not None and self._tee.is_full())
 
     def move(self) -> int:
-        """One part; 0 when there is nothing now, or nothing ever again, and then it is closed."""
+        """Copies one part. Returns 0 if there is nothing now; at the end of the stream it also closes."""
         try:
             part = os.read(self._descriptor, _CHUNK)
         except BlockingIOError:
@@ -148,7 +148,8 @@ class Pump:
         return len(part)
 
     def drain(self) -> None:
-        """What is in the pipe when the tree has ended, and no more: somebody else may hold it open for ever."""
+        """Copies what is in the pipe after the tree has ended, and no more: another process may hold the pipe open for
+        ever."""
         moved = 0
         while self.is_open() and moved < _DRAIN_LIMIT and (count := self.move()):
             moved += count

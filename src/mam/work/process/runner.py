@@ -1,6 +1,6 @@
 """The worker's side of a run: one `Run` for each agent.
 
-Several threads may share a guardian; a run belongs to one thread, except that anybody may call `stop`.
+Several threads may share a guardian. A run belongs to one thread, except that any thread may call `stop`.
 """
 
 from __future__ import annotations
@@ -35,52 +35,52 @@ class Plan(Frozen):
 
     argv: tuple[str, ...]
     env: dict[str, str]
-    """All of it: the agent gets no other variable."""
+    """The complete environment of the agent."""
     cwd: str
     stdin: bytes | None = None
-    """None is /dev/null."""
+    """None means /dev/null."""
     tee: bool = False
-    """Whether the agent's stdout also comes to the worker, through `Run.tee`."""
+    """Whether the worker also gets the agent's stdout, through `Run.tee`."""
     tee_errors: bool = False
     """The same for stderr and `Run.tee_errors`."""
     tee_patience: float = 60.0
-    """For how many seconds the worker may take nothing before it is cut off; the agent waits that long with it."""
+    """For how many seconds the worker may read nothing before it is cut off; the agent waits that long with it."""
     log_limit: int = LIMIT
 
 
 class Run:
-    """One run of one agent. Closing it before its last message ends the agent."""
+    """One run of one agent. Closing it before its final message ends the agent."""
 
     def __init__(self) -> None:
         self._channel: Channel | None = None
         self._idle: Channel | None = None
-        """To a keeper that has nothing to keep any more."""
+        """The channel of a keeper that is idle."""
         self._lock = threading.Lock()
-        """Orders may come from several threads, and none may be written to a descriptor that has just been closed."""
+        """Several threads may send orders, and none may write to a descriptor that has just been closed."""
         self._waiting: deque[Message] = deque()
         self._is_ready = False
         self._kept_by: dict[str, Any] = {}
         self._overdue_at: float | None = None
         self.tee: int | None = None
-        """The agent's stdout, to be read until it ends; whoever asked for it must read it. Fewer bytes than
-        `Ended.stdout_bytes` mean that this worker took nothing for too long and was cut off."""
+        """The agent's stdout; the caller that asked for it must read it to the end. Fewer bytes than
+        `Ended.stdout_bytes` mean that this worker read nothing for too long and was cut off."""
         self.tee_errors: int | None = None
         self.started: Started | None = None
         self.ended: LastMessage | None = None
 
     def fileno(self) -> int:
-        """Readable when something new has come; -1 after the last message. Whoever sleeps on it calls `wait(0)` until
-        that gives None first, since messages that came together have been taken in together."""
+        """Readable when there is something new; -1 after the final message. Before polling it, call `wait(0)` until it
+        returns None, since several messages may have been read together."""
         return -1 if self._channel is None else self._channel.fileno()
 
     def is_open(self) -> bool:
-        """Whether there may be more to hear."""
+        """Whether more messages may come."""
         return self._channel is not None and self._channel.is_open
 
     def wait(self, timeout: float | None = None) -> Message | None:
-        """The next message; None when the time is up, or when the last one has been given.
+        """The next message; None when the time is up, or after the final message.
 
-        When a keeper has not ended its tree long after it was told to, it is done from here, and the answer is `Lost`.
+        If a keeper has not ended its tree long after it was told to, the worker ends it and returns `Lost`.
         """
         ends = None if timeout is None else time.monotonic() + timeout
         while not self._waiting and self._channel is not None:
@@ -93,22 +93,22 @@ class Run:
         return self._waiting.popleft() if self._waiting else None
 
     def messages(self) -> Iterator[Message]:
-        """Until the last one."""
+        """All messages, until the final one."""
         while (message := self.wait()) is not None:
             yield message
 
     def stop(self, grace: float, why: str) -> None:
-        """SIGTERM for the whole tree, SIGKILL after `grace` seconds; it is gone within one more.
+        """SIGTERM for the whole tree, SIGKILL after `grace` seconds; it is gone within one more second.
 
-        A keeper that does not do so (an agent can stop it with a signal) is passed over: see `wait`.
+        If the keeper does not do so (an agent can stop it with a signal), `wait` ends the tree.
         """
         overdue = time.monotonic() + max(0.0, grace) + _OVERDUE_SECONDS
         self._overdue_at = overdue if self._overdue_at is None else min(overdue, self._overdue_at)
         self._order({"order": "stop", "grace": grace, "why": why})
 
     def keep_alive(self, seconds: float | None) -> None:
-        """The tree is ended unless this is called again in time: the way in which a worker that hangs, or is stopped
-        by a signal, loses its agent before it loses its claim. None takes it back."""
+        """The keeper ends the tree unless this is called again in time. A worker that hangs or is stopped by a signal
+        thus loses its agent before it loses its claim. None disables it."""
         self._order({"order": "hold", "seconds": seconds})
 
     def close(self) -> None:
@@ -127,11 +127,11 @@ class Run:
         self.close()
 
     def __del__(self) -> None:
-        """A run that its thread forgot, by an error for instance, must not go on unwatched."""
+        """A run that its thread dropped, for instance after an error, must not continue unwatched."""
         self.close()
 
     def begin(self, keeper: Channel, plan: Plan, log: str, given: list[int]) -> None:
-        """Makes this the run of a keeper that has nothing to keep. One that has died shows as the wire's end."""
+        """Gives the run to an idle keeper. If that keeper has died, the channel shows it."""
         self._channel = keeper
         keeper.send(
             {
@@ -149,14 +149,14 @@ class Run:
         )
 
     def wait_accepted(self) -> bool:
-        """False when the keeper went away, or never came, before it started anything."""
+        """False if the keeper went away, or never came, before it started anything."""
         ends = time.monotonic() + READY_SECONDS
         while not self._is_ready and self.is_open() and self._poll(ends):
             self._listen()
         return self._is_ready
 
     def fail(self, reason: str) -> Run:
-        """Before any keeper has seen the plan."""
+        """For an error before any keeper has seen the plan."""
         self._add(Failed(reason=reason, is_machine_error=True))
         return self
 
@@ -209,8 +209,8 @@ class Run:
                 self._close_channel()
 
     def take_idle_keeper(self) -> Channel | None:
-        """Of a run that has ended, for whoever asks first: to be given to `Guardian.take_back`, or closed. What nobody
-        has asked for goes when the run is closed."""
+        """The idle keeper of an ended run, once: for `GuardianClient.return_keeper`, or to be closed. The run closes it
+        otherwise."""
         idle, self._idle = self._idle, None
         return idle
 
@@ -228,7 +228,7 @@ class Run:
 
 
 class GuardianClient:
-    """The worker's hold on its guardian process and the keepers that it forks."""
+    """The worker's connection to its guardian process and to the keepers."""
 
     def __init__(self) -> None:
         self._pool = KeeperPool()
@@ -238,8 +238,8 @@ class GuardianClient:
         return self._pool.guardian_pid
 
     def start(self, plan: Plan, log: str) -> Run:
-        """Never raises for what the system or the plan lacks: the run then has one message, `Failed`. What fails here
-        has not even looked at the plan."""
+        """Never raises if the system or the plan lacks something: the run then has one message, `Failed`. An error at
+        this point does not depend on the plan."""
         try:
             for _ in range(_TRIES):
                 if (run := self._try(plan, log)) is not None:
@@ -251,16 +251,16 @@ class GuardianClient:
         return Run().fail("the guardian process does not answer")
 
     def return_keeper(self, idle: Channel | None) -> None:
-        """A keeper may have another run.
+        """Makes a keeper available for another run.
 
-        Only when nobody will look for the last one any more, so after its end is written: whoever takes a job over ends
-        what is left of the earlier attempt by the name of its keeper, and would end another job's agent.
+        Only after the end of its last run is written: a worker that takes a job over ends the earlier attempt by the
+        identity of its keeper, and would otherwise end the agent of another job.
         """
         if idle is not None:
             self._pool.return_keeper(idle)
 
     def close(self, timeout: float = 10.0) -> None:
-        """It ends as soon as its last run has; that long is waited for it."""
+        """It exits after its last run; waits for it that long."""
         self._pool.close(timeout)
 
     def __enter__(self) -> Self:
@@ -270,7 +270,7 @@ class GuardianClient:
         self.close()
 
     def _try(self, plan: Plan, log: str) -> Run | None:
-        """None when the keeper went away before it started anything, so that it may be tried again."""
+        """None if the keeper went away before it started anything; the caller may retry."""
         run, given = Run(), list[int]()
         try:
             if plan.stdin is not None:
@@ -303,7 +303,7 @@ def _earlier(one: float | None, other: float | None) -> float | None:
 
 
 def _readable(data: bytes) -> int:
-    """A descriptor from which the agent can read all of this, however late, and nobody has to feed it."""
+    """A descriptor from which the agent can read all of this at any time, without a writer."""
     if sys.platform == "linux":
         writer = os.memfd_create("mam-stdin")
     else:

@@ -1,4 +1,4 @@
-"""Signals as something to poll: the handler does nothing, and the number arrives as a byte in a pipe."""
+"""Makes signals pollable: the handler does nothing, and the number arrives as a byte in a pipe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class SignalPipe:
-    """Made anew after a fork: the pipe of the parent is not the child's."""
+    """Create a new one after a fork: the pipe belongs to the parent."""
 
     def __init__(self, *numbers: signal.Signals) -> None:
         self._end, self._sending_end = os.pipe()
@@ -31,7 +31,7 @@ class SignalPipe:
         os.close(self._sending_end)
 
     def read(self) -> bytes:
-        """The numbers of the signals that came; several of one kind may have become one."""
+        """The numbers of the signals that came; several of one kind may be one."""
         try:
             return os.read(self._end, 1 << 12)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Starting an agent: argv without a shell, the environment as given, a session of its own, and nothing inherited."""
+"""Starts an agent: argv without a shell, the given environment, a session of its own, nothing inherited."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# What Python ignores (SIGPIPE) and what the keeper handles must not reach the agent as its own setting.
+# The agent must not inherit signals that Python ignores (SIGPIPE) or that the keeper handles.
 _SIGNALS = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
@@ -26,8 +26,8 @@ class CannotStart(Exception):
 def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, streams: tuple[int, int, int]) -> int:
     """The pid of the agent, which has stdin, stdout and stderr from `streams` and no other descriptor.
 
-    Descriptors of Python close themselves on exec, so that nothing else has to be closed. posix_spawn has no working
-    directory, so the caller, who has one thread, goes there and comes back.
+    Python's descriptors close on exec. posix_spawn takes no working directory, so the caller, which has one thread,
+    changes to it and back.
     """
     try:
         program = _program(argv, env, cwd)
@@ -45,13 +45,13 @@ def spawn(argv: Sequence[str], env: Mapping[str, str], cwd: str, streams: tuple[
         failure.is_machine_error = is_resource_errno(error.errno)
         raise failure from None
     except ValueError as error:
-        raise CannotStart(f"the command line or the environment cannot be given to a program: {error}") from None
+        raise CannotStart(f"the command line or the environment is invalid: {error}") from None
     finally:
         os.chdir("/")
 
 
 def _program(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> str:
-    """The path of the program, by the agent's own PATH."""
+    """The path of the program, according to the agent's own PATH."""
     try:
         os.chdir(cwd)
     except OSError as error:

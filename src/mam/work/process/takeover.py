@@ -33,31 +33,36 @@ if TYPE_CHECKING:
     from typing import Any
 
     OrphanFinder = Callable[[], list[ProcessId]]
-    """Finds those that are there now."""
+    """Returns the processes that exist now."""
 
 KEEPER_SECONDS = 5.0
 """A keeper that is told to end gives its tree three seconds, and needs less than one more."""
 _GRACE_SECONDS = 2.0
 _FORCE_SECONDS = 5.0
 _GUARDIAN_SECONDS = 4.0
-"""What a killed keeper leaves to a guardian is gone by then."""
+"""A guardian needs less than this to end what a killed keeper left."""
 _DIGITS = 18
 _INSIDE = "this worker runs inside the earlier attempt, which was therefore not ended"
 
 
 class EarlierAttempts(Frozen):
-    """The attempts at one job before one of them."""
+    """The attempts at one job before a given one.
+
+    When worker, guardian, keeper and agent are gone, only the environment identifies the processes that the agent
+    started. mam checks every process, which is acceptable for the rare takeover. A process that changed its environment
+    is not found, and only Linux shows environments.
+    """
 
     job_id: str
     attempt: int
     mark: str
-    """Of the store: another one may have a job of the same id."""
+    """The store's mark: another store may have a job of the same id."""
 
     def find_orphans(self) -> list[ProcessId]:
-        """Those that run now, of this user."""
+        """Those of this user that run now."""
         if sys.platform != "linux":
             return []
-        # Who it is was seen before its environment: if its number has passed to somebody else meanwhile, nobody is hit.
+        # The identity was read before the environment: if the pid was reused meanwhile, no wrong process is hit.
         return [
             identity_of(entry) for entry in list_processes() if not entry.dead and self._is_of(_environment(entry.pid))
         ]
@@ -74,7 +79,7 @@ class EarlierAttempts(Frozen):
 
 
 def _environment(pid: int) -> dict[bytes, bytes]:
-    """Empty for others' processes, those of the kernel, and those that have ended."""
+    """Empty for processes of other users, of the kernel, and that have ended."""
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
             return {}
@@ -86,10 +91,10 @@ def _environment(pid: int) -> dict[bytes, bytes]:
 
 
 def end_earlier(process: dict[str, Any], find_orphans: OrphanFinder = list, *, host: str | None = None) -> str | None:
-    """Ends the run that a record describes (`Started.to_json()`, and the `host` it was on if known), and the strays.
+    """Ends the run that a record describes (`Started.to_json()`, and its `host` if known), and its orphans.
 
-    None when all of it is gone; else what could not be done. Takes at most about sixteen seconds, and a moment when
-    there is nothing to do.
+    Returns None if all of it is gone; otherwise what could not be done. Takes at most about sixteen seconds, and a
+    moment if there is nothing to do.
     """
     known = [found for name in ("keeper", "agent") if (found := ProcessId.from_json(process.get(name))) is not None]
     if not known:
@@ -104,7 +109,7 @@ def end_earlier(process: dict[str, Any], find_orphans: OrphanFinder = list, *, h
 
 
 def end_orphans(find_orphans: OrphanFinder) -> str | None:
-    """The same, where nothing else is known of the earlier attempt."""
+    """The same, if nothing else is known of the earlier attempt."""
     found = find_orphans()
     if any(map(_is_above_me, found)):
         return _INSIDE
@@ -112,7 +117,7 @@ def end_orphans(find_orphans: OrphanFinder) -> str | None:
 
 
 def _elsewhere(process: ProcessId, its_host: object, this_host: str) -> str | None:
-    """None when it is a process of this machine and boot; else what to say, which is nothing after a restart."""
+    """None for a process of this machine and boot; otherwise what to report, which is nothing after a restart."""
     if process.boot_id == boot_id():
         if process.namespace in (0, pid_namespace()):
             return None
@@ -134,11 +139,11 @@ def _is_above_me(process: ProcessId) -> bool:
 
 def _end_here(keeper: ProcessId | None, agent: ProcessId | None, find_orphans: OrphanFinder) -> str | None:
     if keeper is not None and send_signal(keeper, signal.SIGTERM):
-        # The keeper knows its tree better than anybody who looks at it from outside.
+        # The keeper knows its tree better than an observer.
         _await([keeper], KEEPER_SECONDS)
     roots = [one for one in (keeper, agent) if one is not None and is_alive(one)]
     if roots := [*roots, *find_orphans()]:
-        # All are found before the first is told, and remembered: nothing leads to the children of who has ended.
+        # Find all before the first signal, and remember them: an ended process does not lead to its children.
         tree = _members(roots, agent, lambda _one: None)
         _tell(tree, signal.SIGTERM)
         _tell(tree, signal.SIGCONT)
@@ -148,12 +153,12 @@ def _end_here(keeper: ProcessId | None, agent: ProcessId | None, find_orphans: O
     strangers = [] if agent is None else _session_of_the_dead(agent)
     _await(strangers, _GUARDIAN_SECONDS)
     if strangers := [one for one in strangers if is_alive(one)]:
-        return f"{_pids(strangers)} may be left of the earlier attempt, which cannot be told for certain"
+        return f"{_pids(strangers)} may be left of the earlier attempt, which is not certain"
     return None
 
 
 def _force(roots: list[ProcessId], agent: ProcessId | None, find_orphans: OrphanFinder) -> list[ProcessId]:
-    """Stopped first, so that nobody forks away, then killed; again until a look finds nobody. Those who remain."""
+    """Stops them, so that none forks, then kills them; repeats until none is found. Returns those that remain."""
 
     def stop_all() -> list[ProcessId]:
         return _members([*roots, *find_orphans()], agent, lambda one: send_signal(one, signal.SIGSTOP))
@@ -175,9 +180,10 @@ def _force(roots: list[ProcessId], agent: ProcessId | None, find_orphans: Orphan
 
 
 def _members(roots: list[ProcessId], agent: ProcessId | None, tell: Callable[[ProcessId], object]) -> list[ProcessId]:
-    """The roots, everything below them, and the agent's session while the agent lives and so proves that it is it.
+    """The roots, their descendants, and the agent's session while the agent lives, which proves that the session is its
+    own.
 
-    Each is told before the look at its children.
+    Calls `tell` for each process before it looks for its children.
     """
     found: dict[int, ProcessId] = {}
 
@@ -212,7 +218,7 @@ def _tell(processes: list[ProcessId], number: int) -> None:
 
 
 def _await(processes: list[ProcessId], seconds: float) -> None:
-    """Until all have ended, or the time is up."""
+    """Waits until all have ended, or the time is up."""
     ends = time.monotonic() + seconds
     for process in processes:
         while is_alive(process) and (left := ends - time.monotonic()) > 0:
@@ -236,13 +242,13 @@ def _await_one(process: ProcessId, seconds: float) -> None:
 
 
 def _session_of_the_dead(agent: ProcessId) -> list[ProcessId]:
-    """Processes in a session that has the agent's number, when the agent is gone.
+    """Processes in a session with the agent's pid after the agent has ended.
 
-    They are most likely its own, but a number alone proves nothing, so they are named and not touched.
+    They are probably the agent's, but a number alone is no proof, so they are reported and not signalled.
     """
     entry = read_process(agent.pid)
     if entry is not None and identity_of(entry) != agent:
-        return []  # the number belongs to somebody else now, which the kernel allows only when the session is empty
+        return []  # the pid was reused, which the kernel allows only when the session is empty
     return [
         identity_of(other)
         for other in list_processes()
@@ -251,7 +257,7 @@ def _session_of_the_dead(agent: ProcessId) -> list[ProcessId]:
 
 
 def _pids(processes: list[ProcessId]) -> str:
-    """At most a handful by number."""
+    """Lists at most five pids."""
     shown = ", ".join(str(process.pid) for process in processes[:5])
     more = len(processes) - 5
     return f"process{'es' if len(processes) > 1 else ''} {shown}" + (f" and {more} more" if more > 0 else "")

@@ -1,8 +1,8 @@
-"""Everything below a process: finding it, asking it to end, ending it.
+"""Finds, signals and ends the descendants of a process.
 
-A fork can happen between two looks, so that one look proves nothing. On Linux orphans come to the process that ends
-the tree, and that makes it simple: whoever kills what is below, parents first, again and again, until the kernel says
-that there is no child left, has ended everything, since nobody that is dead starts a successor.
+A fork can happen between two scans, so one scan proves nothing. On Linux, orphans become children of the process that
+ends the tree. It kills all descendants, parents first, and repeats until the kernel reports that it has no children.
+Nothing is left then, since dead processes do not fork.
 """
 
 from __future__ import annotations
@@ -20,16 +20,53 @@ if TYPE_CHECKING:
 
     Finder = Callable[[int], list[int]]
 
-_ONE_THREAD = 3  # links of the directory of threads: itself, its parent, and one for each
-_AT_ONCE = 500  # descriptors, of the 1024 that a process may usually have
-_ROUND_SECONDS = 0.5  # then the caller looks after its other duties, and comes back
+_ONE_THREAD = 3  # links of the thread directory: itself, its parent, and one per thread
+_AT_ONCE = 500  # descriptors, of the 1024 that a process usually may have
+_SHORTEST_REST, _LONGEST_REST = 0.002, 0.25
+_ROUND_SECONDS = 0.5  # then the caller does its other duties and comes back
+
+
+class Termination:
+    """Ends all descendants of this process step by step: SIGTERM, and SIGKILL after the grace. The process has other
+    duties meanwhile: it calls `step` whenever its time has come, until no child is left."""
+
+    def __init__(self, grace: float, why: str) -> None:
+        self.why = why
+        self.forced_at: float | None = None
+        self._deadline = time.monotonic() + max(0.0, grace)
+        self._asked = False
+        self._next = 0.0
+        self._rest = _SHORTEST_REST
+
+    def shorten_grace(self, grace: float) -> None:
+        """A later call can only shorten the grace."""
+        self._deadline = min(self._deadline, time.monotonic() + max(0.0, grace))
+        self._next = min(self._next, self._deadline)
+
+    def wakes_at(self) -> float:
+        return self._next
+
+    def step(self, reap: Callable[[], object], spare: Collection[int] = ()) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        if not self._asked and now < self._deadline:
+            terminate_descendants(self._deadline, spare)
+            self._next = self._deadline
+        elif now >= self._deadline:
+            self.forced_at = self.forced_at or now
+            is_quiet = kill_descendants(reap, spare)
+            # Ending takes time; a process that cannot be ended must not cost a whole CPU.
+            self._rest = min(self._rest * 1.5, _LONGEST_REST) if is_quiet else _SHORTEST_REST
+            self._next = time.monotonic() + self._rest
+        self._asked = True
 
 
 def terminate_descendants(until: float, spare: Collection[int] = ()) -> None:
-    """SIGTERM, and SIGCONT so that those who were stopped can act on it. A forest of processes may take longer than
-    the time they have, so it is given up then.
+    """Sends SIGTERM, and SIGCONT so that stopped processes can react. Gives up at `until`, since a large tree may take
+    longer than its grace.
 
-    All are found before the first is told: who ends at once leads to its children no more, and they would not be asked.
+    All are found before the first is signalled: a process that ends at once no longer leads to its children.
     """
     found: list[tuple[list[int], int]] = []
     walk(os.getpid(), lambda pids, parent: found.append((pids, parent)), spare, until)
@@ -39,13 +76,13 @@ def terminate_descendants(until: float, spare: Collection[int] = ()) -> None:
 
 
 def kill_descendants(reap: Callable[[], object], spare: Collection[int] = ()) -> bool:
-    """One round. True when nobody new turned up at its end; those who were told may still be dying then."""
+    """One round. Returns True if the last scan found no new process; signalled ones may still be ending."""
     me, told = os.getpid(), set[int]()
     ends = time.monotonic() + _ROUND_SECONDS
     while time.monotonic() < ends:
         before = len(told)
         _kill_groups(set(child_finder()(me)).difference(spare))
-        # Not only the children: who is killed must get the processor to die, and its own children wait for that.
+        # Not only the children: a killed process needs CPU time to end, and its children wait for that.
         walk(me, lambda pids, parent: _kill_new(pids, parent, told), spare, ends)
         reap()
         if len(told) == before:
@@ -59,10 +96,10 @@ def _kill_new(pids: list[int], parent: int, told: set[int]) -> None:
 
 
 def _kill_groups(children: Collection[int]) -> None:
-    """A signal to a group reaches all its members at one instant, wherever in the tree they are.
+    """A signal to a group reaches all its members at once, wherever in the tree they are.
 
-    All members of a group are of one session, which was begun below this process; and a number with a member that only
-    this process can reap has not passed to somebody else.
+    All members of a group are in one session, which began below this process. The group's number cannot be reused while
+    it has a member that only this process can reap.
     """
     groups = set()
     for pid in children:
@@ -80,7 +117,7 @@ def _kill_groups(children: Collection[int]) -> None:
 def walk(
     root: int, tell: Callable[[list[int], int], object], spare: Collection[int] = (), until: float = float("inf")
 ) -> None:
-    """Calls `tell(pids, parent)` for everything below, parents first."""
+    """Calls `tell(pids, parent)` for all descendants, parents first."""
     find = child_finder()
     seen = {root, *spare}
     todo = [root]
@@ -93,10 +130,10 @@ def walk(
 
 
 def signal_children(pids: list[int], parent: int, *numbers: int) -> None:
-    """Signals for children of `parent`, with few calls for each: hundreds of them may be busy, and whoever wants to end
-    them gets its turn as seldom as each of them.
+    """Signals children of `parent` with few system calls: among hundreds of busy processes this one gets little CPU
+    time.
 
-    Nobody but this process reaps its own children, so that their pids are safe.
+    Only this process reaps its own children, so their pids are safe.
     """
     if parent == os.getpid() or not hasattr(os, "pidfd_open"):
         _signal_each(os.kill, pids, numbers)
@@ -106,8 +143,8 @@ def signal_children(pids: list[int], parent: int, *numbers: int) -> None:
 
 
 def _signal_others(pids: list[int], parent: int, numbers: tuple[int, ...]) -> None:
-    """Through descriptors that are opened before the parent is asked once more for its children. A number has one
-    holder at a time: a descriptor is that of the child, or that of somebody who has ended, and then reaches nobody."""
+    """Uses descriptors that are opened before the parent's children are read again. A pid has one owner at a time: a
+    descriptor belongs to the child or to an ended process, which gets no signal."""
     opened: dict[int, int] = {}
     try:
         for pid in pids:
@@ -115,7 +152,7 @@ def _signal_others(pids: list[int], parent: int, numbers: tuple[int, ...]) -> No
                 opened[pid] = os.pidfd_open(pid)
             except OSError as error:
                 if error.errno == errno.EMFILE and opened:
-                    os.close(opened.popitem()[1])  # a look needs one too; the next round goes on
+                    os.close(opened.popitem()[1])  # the scan needs a descriptor too; the next round continues
                     break
         find = child_finder()
         still = opened.keys() & {*find(parent), *find(os.getpid())}
@@ -131,16 +168,16 @@ def _signal_each(send: Callable[[int, int], None], those: list[int], numbers: tu
             for number in numbers:
                 send(one, number)
         except OSError:
-            continue  # it has ended, or is not ours to end; the next round sees which
+            continue  # it has ended, or belongs to another user; the next round shows which
 
 
 def child_finder() -> Finder:
-    """How to find the children of a process here."""
+    """How to find the children of a process on this system."""
     return _children_by_file if _has_children_files() else _children_by_table()
 
 
 def _has_children_files() -> bool:
-    """Linux has them, unless its kernel was made without."""
+    """Linux has them, unless the kernel was built without."""
     return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
@@ -152,13 +189,12 @@ def _children_by_file(pid: int) -> list[int]:
         for thread in [pid] if os.stat(threads).st_nlink == _ONE_THREAD else os.listdir(threads):
             found += map(int, _read(f"{threads}/{thread}/children").split())
     except OSError:
-        pass  # it has ended, and its children have a new parent, where they are found
+        pass  # it has ended; its children are found at their new parent
     return found
 
 
 def _read(path: str) -> bytes:
-    """Without a file object, which takes as long to make as the kernel takes to answer: among hundreds of busy
-    processes whoever looks for them has little time."""
+    """Without a file object, which takes as long to create as the read: among hundreds of processes, time is short."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         whole = b""
@@ -170,7 +206,7 @@ def _read(path: str) -> bytes:
 
 
 def _children_by_table() -> Finder:
-    """One look at everybody, for kernels without the list of children, and for other systems."""
+    """One scan of all processes, for kernels without the list of children, and for other systems."""
     below: dict[int, list[int]] = {}
     for entry in list_processes():
         below.setdefault(entry.parent, []).append(entry.pid)
@@ -178,7 +214,7 @@ def _children_by_table() -> Finder:
 
 
 def end_group(group: int) -> None:
-    """What is left of a group whose leader has just ended, within half a second."""
+    """Ends the rest of a group whose leader has just ended, within half a second."""
     for number in (signal.SIGTERM, *[0] * 10, signal.SIGKILL):
         try:
             os.killpg(group, number)

@@ -1,1 +1,1 @@
-"""What coding agents tell in their output: one file for each wire form, all of it pure."""
+"""Report readers: parse the output of coding agents, one module per output format. Pure."""

@@ -1,7 +1,7 @@
-"""Claude Code's `--output-format stream-json`.
+"""Reads Claude Code's `--output-format stream-json`.
 
-The line of type `result` ends a turn. Its `subtype` is `success` even for a turn that an error of the vendor ended, and
-a refused tool leaves exit code 0, so neither is believed.
+The line of type `result` ends a turn. Its `subtype` is `success` even if a vendor's error ended the turn, and a denied
+tool leaves exit code 0, so mam relies on neither.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ClaudeCodeReader(Reader):
         super().__init__()
         self._resets_at_ms: int | None = None
         self._said: AgentProblem | None = None
-        """What the last line of an error said; the result that follows it says less."""
+        """The problem in the last error line, which is more precise than the result that follows it."""
 
     def read_message(self, message: Json) -> str | None:
         match message.get("type"):
@@ -69,7 +69,7 @@ class ClaudeCodeReader(Reader):
         return None
 
     def _retry(self, message: Json) -> str | None:
-        """It tries again by itself, up to minutes; who is not logged in need not wait for that."""
+        """Claude Code retries for minutes; without a login this is useless."""
         error = one_line(message.get("error"), 60) or "unknown"
         if (kind := _KINDS.get(error)) in _HOPELESS:
             self.report.problem = AgentProblem(kind=kind or FAILED, text=error)
@@ -103,7 +103,7 @@ class ClaudeCodeReader(Reader):
     def _result(self, message: Json) -> None:
         report = self.report
         report.is_over = True
-        if message.get("num_turns") != 0:  # else it is only repeated from the command line, and there is no such one
+        if message.get("num_turns") != 0:  # otherwise it repeats an id that does not exist
             report.set_session(message.get("session_id"))
         report.cost(message.get("total_cost_usd"))
         usage = message.get("usage")
@@ -120,5 +120,5 @@ class ClaudeCodeReader(Reader):
             text = message.get("result") or message.get("subtype")
             report.problem = self._said or problem_from_text(text, message.get("api_error_status"), self._resets_at_ms)
         else:
-            report.problem = None  # what went wrong on the way was mended
+            report.problem = None  # earlier problems were resolved
             report.set_last_message(message.get("result"))

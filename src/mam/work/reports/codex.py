@@ -1,8 +1,7 @@
-"""Codex's `exec --json`, and what it leaves out: a command that its sandbox stopped is often on no line at all, so the
-session's own file is looked at as well.
+"""Reads Codex's `exec --json` and its session file, since often no line shows that the sandbox stopped a command.
 
-`turn.completed` or `turn.failed` ends a turn. A refused command leaves exit code 0. There is no cost, and the tokens
-are those of the whole conversation: of one that was resumed, the session's file tells what earlier turns had taken.
+`turn.completed` or `turn.failed` ends a turn. A denied command leaves exit code 0. Codex reports no cost, and the
+tokens are those of the whole conversation; for a resumed one, the session file contains the tokens of earlier turns.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class CodexReader(Reader):
     def _item(self, message: Json, *, is_new: bool) -> str | None:
         item = message.get("item")
         kind = get_path(item, "type")
-        if kind == "error":  # a warning of its own: nothing has failed yet
+        if kind == "error":  # a warning; nothing has failed yet
             return None
         self._items += 1
         self.report.has_answered = True
@@ -87,8 +86,8 @@ class CodexReader(Reader):
 
 
 def read_rollout(lines: Iterable[bytes], since: str, report: Report) -> None:
-    """What a session's file tells of refused tools and of questions, from this time on (as the file writes times), and
-    of tokens that turns before its last one took."""
+    """Adds denied tools and questions from a session file, from the time `since` on (in the file's format), and
+    subtracts the tokens of turns before the last one."""
     taken: dict[str, object] = {}
     earlier: dict[str, object] = {}
     for line in lines:
@@ -99,7 +98,7 @@ def read_rollout(lines: Iterable[bytes], since: str, report: Report) -> None:
         match get_path(message, "payload", "type"):
             case "token_count":
                 taken = _counted(get_path(message, "payload", "info", "total_token_usage")) or taken
-            case "task_started":  # and no time: the clock of `since` may be another host's
+            case "task_started":  # without comparing times: the clock of `since` may be another host's
                 earlier = taken
         if not str(get_path(message, "timestamp")) >= since:
             continue
@@ -114,7 +113,7 @@ def read_rollout(lines: Iterable[bytes], since: str, report: Report) -> None:
 
 
 def _counted(usage: object) -> dict[str, object]:
-    """Tokens as a report counts them: what was cached is beside the input, and not in it."""
+    """Tokens as a report counts them: cached tokens are not part of the input."""
     if not isinstance(usage, dict):
         return {}
     total, cached = get_path(usage, "input_tokens"), get_path(usage, "cached_input_tokens")
@@ -137,7 +136,7 @@ def _was_stopped(output: object) -> bool:
 
 
 def _inner(text: object) -> object:
-    """A vendor's whole answer may stand in the place of a sentence."""
+    """The message may be a vendor's complete answer as JSON."""
     if isinstance(text, str) and text.startswith("{"):
         try:
             found = safe_json(text)

@@ -1,8 +1,8 @@
-"""OpenCode's `run --format json`.
+"""Reads OpenCode's `run --format json`.
 
-A `step_finish` whose reason is not `tool-calls` ends a turn, or an `error`. A refused tool ends the turn without
-either, and with exit code 0. While the vendor does not answer nothing is said on stdout, so the errors of its log
-(stderr) are read too; it may wait there for hours.
+A `step_finish` whose reason is not `tool-calls`, or an `error`, ends a turn. A denied tool ends the turn without
+either, and with exit code 0. While the vendor does not answer, which may take hours, stdout shows nothing, so the
+errors of its log (stderr) are read too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OpenCodeReader(Reader):
             self.report.is_stuck = plan or problem.kind in (LOGIN, BILLING)
 
     def _lives(self) -> None:
-        """The model answers: what went wrong before has passed."""
+        """The model answers: earlier problems have passed."""
         self.report.has_answered = True
         self.report.problem = None
         self.report.is_stuck = False
@@ -71,7 +71,10 @@ class OpenCodeReader(Reader):
         state, tool = get_path(message, "part", "state"), get_path(message, "part", "tool")
         error = get_path(state, "error")
         self.report.asked = None
-        if "question" in (tool, get_path(state, "input", "tool")):  # which is not offered here, and then called invalid
+        if "question" in (
+            tool,
+            get_path(state, "input", "tool"),
+        ):  # without that tool it is `invalid`
             self.report.ask(get_path(next(iter(get_list(state, "input", "questions")), None), "question"))
         if get_path(state, "status") == "error" and isinstance(error, str) and _REJECTED.search(error):
             self.report.deny(tool)

@@ -1,4 +1,4 @@
-"""What kind of trouble a vendor's words tell of, and when a limit ends."""
+"""Classifies vendors' error messages, and finds the end of a usage limit in them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LONGEST = timedelta(days=35)
 def problem_from_text(
     text: object, status: object = None, resets_at_ms: int | None = None, now: datetime | None = None
 ) -> AgentProblem:
-    """The kind by the vendor's number, if that says it, else by its words."""
+    """The kind according to the HTTP status, if that decides, otherwise according to the text."""
     said = one_line(text) or "no reason was given"
     kind = kind_of(said, status)
     if kind == LIMIT and resets_at_ms is None:
@@ -61,12 +61,12 @@ def kind_of(text: str, status: object = None) -> str:
 
 
 def is_of_plan(text: str) -> bool:
-    """Whether a limit is that of an account's plan, which does not go by in seconds."""
+    """Whether the limit is that of an account's plan, which does not end within seconds."""
     return _PLAN.search(text) is not None
 
 
 def epoch_ms(seconds: object, now: datetime | None = None) -> int | None:
-    """A vendor's time since 1970, if it is one that a limit may end at."""
+    """A vendor's Unix time, if it is plausible as the end of a limit."""
     if type(seconds) not in (int, float):
         return None
     try:
@@ -76,7 +76,7 @@ def epoch_ms(seconds: object, now: datetime | None = None) -> int | None:
 
 
 def reset_in(text: str, now: datetime | None = None) -> int | None:
-    """When the limit ends that a sentence tells of, in milliseconds since 1970."""
+    """The end of the limit that a sentence describes, in milliseconds since 1970."""
     moment = _now(now)
     if found := _STAMP.search(text):
         return epoch_ms(int(found[1]), moment)
@@ -89,8 +89,8 @@ def reset_in(text: str, now: datetime | None = None) -> int | None:
 
 
 def _at_clock(found: re.Match[str], now: datetime) -> int | None:
-    """`5:16 AM`, with a day or without; without one it is the next time that clocks show it. Seconds are not told, so
-    it is over when that minute is."""
+    """`5:16 AM`, with or without a day; without one, the next time that clocks show it. Seconds are not given, so the
+    limit ends with that minute."""
     hour, minute = int(found["hour"]), int(found["minute"] or 0)
     zone = _zone(found["zone"])
     here = now if zone is None else now.astimezone(zone)

@@ -1,7 +1,7 @@
-"""What became of a turn, as the agent's own lines tell it.
+"""The report on a turn, read from the agent's output.
 
-Everything in those lines is somebody else's text: kinds are checked, sizes are bounded, and what is not understood is
-counted and passed over. A vendor may add new kinds of lines at any time.
+The output is untrusted: types are checked, sizes are bounded, and what is not understood is counted and skipped. A
+vendor may add new kinds of lines at any time.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ from mam.events.event import redact
 from mam.util.frozen import Frozen
 from mam.util.notices import storable_text
 from mam.util.strict_json import safe_json
-from mam.work.reports.lines import LineBuffer
-from mam.work.reports.prices import FROM_PRICES, cost_of
+from mam.work.reports.line_buffer import LineBuffer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Json
 
 LIMIT, OVERLOAD, LOGIN, BILLING, DECLINED, FAILED = "limit", "overload", "login", "billing", "declined", "failed"
-"""Kinds of trouble: a usage limit; a vendor that cannot answer now; nobody is logged in; nobody pays; the model will
-not do it; anything else."""
+"""Kinds of problems: a usage limit; a vendor that cannot answer now; not logged in; not paid; the model declines;
+anything else."""
 
 WORDS_LIMIT = 400
 RESULT_LIMIT = 64 * 1024
 DENIED_LIMIT = 20
 ERROR_LIMIT = 4096
-"""What is looked at of a line of stderr, which may be as long as somebody likes."""
+"""How much of a line of stderr is read."""
+FROM_PRICES = "prices"
+"""Marks such a cost in the record; a cost that the agent reported has no mark."""
+_MILLION = 1_000_000
 _MOST_TOKENS = 2**53
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -39,39 +41,39 @@ _PLAIN_NAME = re.compile(r"[\w.+-]{1,80}")
 class AgentProblem(Frozen):
     kind: str
     text: str
-    """As the agent or its vendor put it."""
+    """As the agent or its vendor reported it."""
     resets_at_ms: int | None = None
-    """Of a limit: when it ends, if that was said."""
+    """The end of a limit, if it was reported."""
 
 
 class Report:
-    """What has been heard so far."""
+    """What the output has shown so far."""
 
     def __init__(self) -> None:
         self.session: str | None = None
-        """The agent's own name for the conversation, by which it can be resumed."""
+        """The agent's name of the conversation, by which it can be resumed."""
         self.version: str | None = None
         self.last_message: str | None = None
         self.tokens: dict[str, int] = {}
         self.cost_usd: float | None = None
         self.denied: list[str] = []
-        """What the agent wanted to do and was not allowed to."""
+        """What the agent wanted to do and was not allowed to do."""
         self.asked: str | None = None
-        """The question, if the last tool that it reached for was the one for questions to its user."""
+        """The question, if the agent's last tool was the one that asks its user."""
         self.problem: AgentProblem | None = None
         self.is_over = False
-        """Whether the line came that ends a turn."""
+        """Whether the line that ends a turn has come."""
         self.has_answered = False
         """Whether the model has said or done anything, which proves that it can be reached."""
         self.is_stuck = False
-        """Whether the agent goes on trying although nothing will come of it."""
+        """Whether the agent keeps retrying without hope of success."""
         self.unknown_lines = 0
-        """Lines that were no JSON, or of no known kind."""
+        """Lines that were not JSON, or of an unknown kind."""
         self.last_stderr_line: str | None = None
-        """The last line of stderr, where a program says why it does not even begin."""
+        """The last line of stderr, where a program reports why it cannot start."""
 
     def deny(self, what: object) -> None:
-        """Once for each; a loop of refusals does not fill the record."""
+        """Each only once, so that repeated denials do not fill the record."""
         name = one_line(what, 80) or "a tool"
         if name not in self.denied and len(self.denied) < DENIED_LIMIT:
             self.denied.append(name)
@@ -80,7 +82,7 @@ class Report:
         self.asked = one_line(question, 200) or "a question"
 
     def set_session(self, session: object) -> None:
-        """It goes onto a command line one day."""
+        """Checked, since it may become a command-line argument later."""
         if isinstance(session, str) and _SESSION.fullmatch(session):
             self.session = session
 
@@ -89,13 +91,13 @@ class Report:
             self.last_message = storable_text(text.strip())[-RESULT_LIMIT:]
 
     def count(self, **tokens: object) -> None:
-        """Adds to what was counted before."""
+        """Adds to the counts."""
         for name, number in tokens.items():
             if type(number) is int and 0 <= number < _MOST_TOKENS:
                 self.tokens[name] = min(_MOST_TOKENS, self.tokens.get(name, 0) + number)
 
     def discount(self, **tokens: object) -> None:
-        """Takes off what was counted, but belongs to somebody else."""
+        """Subtracts tokens of earlier turns."""
         for name, number in tokens.items():
             if type(number) is int and 0 <= number <= self.tokens.get(name, -1):
                 self.tokens[name] -= number
@@ -107,9 +109,9 @@ class Report:
             self.cost_usd = round((self.cost_usd or 0.0) + dollars, 9)
 
     def to_json(self, prices: Json | None = None) -> Json:
-        """For the record of the job. A cost that the agent did not tell is reckoned by these prices and marked; without
-        them it is null beside the tokens that were told: unknown, not zero."""
-        reckoned = None if self.cost_usd is not None or prices is None else cost_of(self.tokens, prices)
+        """For the job's record. A cost that the agent did not report is computed from `prices` and marked. Without
+        prices it is null beside the tokens: unknown, not zero."""
+        reckoned = None if self.cost_usd is not None or prices is None else token_cost(self.tokens, prices)
         facts: Json = {
             "session": self.session, "version": self.version, "tokens": self.tokens or None,
             "cost_usd": self.cost_usd if reckoned is None else reckoned,
@@ -120,8 +122,23 @@ class Report:
         return unknown | {name: fact for name, fact in facts.items() if fact is not None}
 
 
+def token_cost(tokens: dict[str, int], prices: Json) -> float | None:
+    """In US dollars; None if the agent did not report its input or output, since the sum would be too low.
+
+    Every reader counts `cached` separately from `input`. `output` includes reasoning for an agent that reports no cost
+    (Codex).
+    """
+    if "input" not in tokens or "output" not in tokens:
+        return None
+    for_cached = prices["cached"] if "cached" in prices else prices["input"]
+    dollars: float = (
+        tokens["input"] * prices["input"] + tokens.get("cached", 0) * for_cached + tokens["output"] * prices["output"]
+    )
+    return round(dollars / _MILLION, 9)
+
+
 class Reader(ABC):
-    """Reads an agent's output as it comes. A subclass knows one wire form."""
+    """Reads an agent's output as it comes. A subclass reads one format."""
 
     def __init__(self) -> None:
         self.report = Report()
@@ -129,16 +146,16 @@ class Reader(ABC):
         self._errors = LineBuffer()
 
     def feed(self, data: bytes) -> list[str]:
-        """What is worth telling to those who follow the job."""
+        """Progress texts for those who follow the job."""
         return [told for line in self._lines.feed(data) if (told := self._read(line)) is not None]
 
     def feed_errors(self, data: bytes) -> None:
-        """The same for stderr, where some agents tell what they tell nowhere else."""
+        """The same for stderr, where some agents print what they print nowhere else."""
         for line in self._errors.feed(data):
             self._complain(line)
 
     def end(self) -> Report:
-        """There is no more to come."""
+        """Call it when there is no more output."""
         self._read(self._lines.rest())
         self._complain(self._errors.rest())
         self.report.unknown_lines += self._lines.left_out
@@ -146,10 +163,10 @@ class Reader(ABC):
 
     @abstractmethod
     def read_message(self, message: Json) -> str | None:
-        """One line; what is worth telling of it."""
+        """Reads one line; returns a progress text or None."""
 
     def read_stderr_line(self, line: str) -> None:  # noqa: B027 - most tell nothing there
-        """One line of stderr."""
+        """Reads one line of stderr."""
 
     def _complain(self, line: bytes) -> None:
         text = _COLOUR.sub("", line[:ERROR_LIMIT].decode("utf-8", "replace"))
@@ -168,13 +185,13 @@ class Reader(ABC):
             return None
         try:
             return self.read_message(message)
-        except Exception:  # whatever a vendor may have put there: a line that is not understood is no reason to go deaf
+        except Exception:  # a vendor may send anything; a line that is not understood must not stop the reader
             self.report.unknown_lines += 1
             return None
 
 
 def get_path(message: object, *path: str) -> object:
-    """What stands there, or None when something on the way is not as expected."""
+    """The value at this path, or None if something on the way has another type."""
     for name in path:
         message = message.get(name) if isinstance(message, dict) else None
     return message
@@ -186,7 +203,7 @@ def get_list(message: object, *path: str) -> list[object]:
 
 
 def one_line(text: object, limit: int = WORDS_LIMIT) -> str | None:
-    """One line of somebody's text; None when there is none."""
+    """The text as one line; None if there is none."""
     if not isinstance(text, str):
         return None
     line = " ".join(storable_text(text).split())
@@ -194,7 +211,7 @@ def one_line(text: object, limit: int = WORDS_LIMIT) -> str | None:
 
 
 def tool_summary(tool: object, path: object = None) -> str:
-    """A tool's use in a few words: no command and no absolute path, since this goes over the wire."""
+    """A tool's use in a few words, without commands and absolute paths, since events leave this host."""
     name = one_line(tool, 60) or "a tool"
     last = path.rsplit("/", 1)[-1] if isinstance(path, str) else ""
     return f"{name} {last}" if _PLAIN_NAME.fullmatch(last) else name
