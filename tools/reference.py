@@ -28,7 +28,7 @@ from mam.events.event import EVENTS
 from mam.jobs import status
 
 ROOT = Path(__file__).resolve().parent.parent
-WIDTH = 98
+WIDTH = 80
 
 OTHER_EXITS = {
     0: "Success, also of a repeat that changes nothing.",
@@ -147,7 +147,7 @@ def second_words(verb: str) -> list[str]:
 
 
 def _help(*verb: str) -> str:
-    env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "NO_COLOR": "1"}
+    env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "COLUMNS": str(WIDTH)}
     ran = subprocess.run(
         [sys.executable, "-m", "mam", *verb, "--help"], capture_output=True, text=True, check=True, env=env
     )
@@ -181,6 +181,20 @@ def sentence_of(kind: type[errors.MamError]) -> str:
     return " ".join((kind.__doc__ or "").split())
 
 
+_JSON_ERRORS = """\
+With `--json`, the line is a JSON object, also for wrong arguments. `type` is the name in the column *error*; the facts
+of the sentence, such as `job` or `candidates`, are further fields. stdout stays empty. Verbs that take several jobs
+print one such line for each job that they cannot change.
+
+```json
+{"error": {"type": "UnknownJob", "message": "No job 3f in /jobs.", "exit_code": 1, "job": "3f", "store": "/jobs"}}
+```
+
+An error of the system has the type `SystemError`, an unexpected one `Bug`. Other lines on stderr begin with `mam: `.
+
+"""
+
+
 def _exits() -> str:
     rows = ["| exit | error | sentence |", "|---|---|---|"]
     for code in sorted({kind.exit_code for kind in error_classes()} | set(OTHER_EXITS)):
@@ -191,6 +205,7 @@ def _exits() -> str:
     return (
         "## Exit codes\n\nAn error prints one line on stderr and exits with one of these codes. mam replaces the\n"
         "names in braces. The classes are in `mam.errors` and, for sessions, in `mam.agents.errors`.\n\n"
+        + _JSON_ERRORS
         + "\n".join(rows)
         + "\n"
     )

@@ -1,6 +1,6 @@
-"""The command `mam`: runs the module of a verb, and turns errors into one line and an exit code.
+"""The command `mam`: runs a verb's module and turns an error into one message and an exit code.
 
-An agent's hook runs this file at every event, so each verb imports what only it needs.
+Each verb imports what it needs, because an agent's hooks run this file at every event.
 """
 
 from __future__ import annotations
@@ -17,29 +17,33 @@ if TYPE_CHECKING:
 FIRST_VERBS = ("run", "register", "worker", "watch", "list", "wait", "result", "output", "logs")
 MORE_VERBS = (
     "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "pause", "resume",
-    "publish", "subscribe", "relay", "hook", "broker", "explain", "brief", "workspaces", "trust", "where", "init",
+    "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where", "init",
     "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents", "skill",
     "inbox", "service", "admin",
 )  # fmt: skip
-VERBS = FIRST_VERBS + MORE_VERBS
+UNLISTED_VERBS = ("brief",)
+"""Old names that still work."""
+VERBS = FIRST_VERBS + MORE_VERBS + UNLISTED_VERBS
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 UNREACHABLE = 9
 
 
 def main() -> None:
-    """The console script. It skips the interpreter's shutdown, which takes milliseconds and which mam does not need."""
+    """The console script. It skips the interpreter's shutdown, which costs milliseconds."""
     _use_utf8()
     code = run(sys.argv[1:])
     os._exit(_flush(code))
 
 
 def run(argv: list[str]) -> int:
-    """Runs one command and returns its exit code; never raises."""
+    """Run one command and return its exit code; never raises."""
     try:
         return _dispatch(argv)
     except MamError as error:
-        _print_error(str(error))
+        from mam.cli.render.streams import say_error
+
+        say_error(error, as_json=_wants_json(argv))
         return error.exit_code
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
@@ -48,10 +52,9 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:
         return BROKEN_PIPE
     except OSError as error:
-        _print_error(_system_error(error))
-        return UNREACHABLE
+        return _fail(argv, "SystemError", _system_message(error), UNREACHABLE)
     except Exception as error:
-        return _report_bug(error)
+        return _report_bug(argv, error)
 
 
 def load(verb: str) -> ModuleType:
@@ -71,7 +74,7 @@ def _dispatch(argv: list[str]) -> int:
     if verb not in VERBS:
         raise BadInput(why=_unknown_verb(verb))
     if verb == "hook" and "--help" not in arguments and "-h" not in arguments:
-        # A hook accepts any words: an error in them must not disturb the agent.
+        # A hook never fails, whatever its arguments: it must not disturb the agent that runs it.
         return int(load(verb).run_words(leading + arguments))
     from mam.cli.args.options import parse_options
 
@@ -81,7 +84,7 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _leading_options(argv: list[str]) -> tuple[list[str], list[str]]:
-    """Splits off the options of every verb that come before the verb."""
+    """The shared options before the verb, and the rest."""
     at = 0
     while at < len(argv):
         name, equals, _ = argv[at].partition("=")
@@ -99,7 +102,7 @@ def _leading_options(argv: list[str]) -> tuple[list[str], list[str]]:
 def _help() -> int:
     from mam.cli.args.help import overview
 
-    sys.stdout.write(overview({verb: load(verb).__doc__ or "" for verb in VERBS}, FIRST_VERBS))
+    sys.stdout.write(overview({verb: load(verb).__doc__ or "" for verb in FIRST_VERBS + MORE_VERBS}, FIRST_VERBS))
     return 0
 
 
@@ -114,29 +117,39 @@ def _unknown_verb(verb: str) -> str:
     from mam.cli.render.text import nearest, one_line
 
     if verb.startswith("-"):
-        return f"{one_line(verb)} is not an option of mam itself; put the options of a verb behind it"
-    return f"{one_line(verb)} is not a verb of mam{nearest(verb, VERBS)}; `mam --help` lists them"
+        return f"{one_line(verb)} is not an option of mam itself; options of a verb follow the verb"
+    return f"{one_line(verb)} is not a verb of mam{nearest(verb, VERBS)}; `mam --help` lists the verbs"
 
 
-def _system_error(error: OSError) -> str:
+def _wants_json(argv: list[str]) -> bool:
+    """Also when the arguments could not be parsed. Words behind -- belong to another command."""
+    return "--json" in (argv[: argv.index("--")] if "--" in argv else argv)
+
+
+def _system_message(error: OSError) -> str:
     what = error.strerror or type(error).__name__
     return f"{error.filename}: {what}" if error.filename else what
 
 
-def _report_bug(error: Exception) -> int:
+def _report_bug(argv: list[str], error: Exception) -> int:
     if os.environ.get("MAM_DEBUG") == "1":
         import traceback
 
         traceback.print_exc()
     name = type(error).__name__
-    _print_error(f"this is a bug in mam: {name}: {error}. MAM_DEBUG=1 shows where; please report it.")
-    return 1
+    message = f"this is a bug in mam: {name}: {error}. MAM_DEBUG=1 shows the traceback; please report it."
+    return _fail(argv, "Bug", message, 1)
 
 
-def _print_error(message: str) -> None:
-    from mam.cli.render.streams import say
+def _fail(argv: list[str], kind: str, message: str, exit_code: int) -> int:
+    """Report an error that is not a MamError."""
+    from mam.cli.render.streams import say, say_error_object
 
-    say(message)
+    if _wants_json(argv):
+        say_error_object(kind, message, exit_code)
+    else:
+        say(message)
+    return exit_code
 
 
 def _use_utf8() -> None:
@@ -154,8 +167,7 @@ def _flush(code: int) -> int:
     except BrokenPipeError:
         return BROKEN_PIPE
     except OSError as error:
-        _print_error(f"the output could not be written: {_system_error(error)}")
-        return UNREACHABLE
+        return _fail(sys.argv[1:], "SystemError", f"cannot write the output: {_system_message(error)}", UNREACHABLE)
     return code
 
 

@@ -251,7 +251,7 @@ def _body(what: str, text: str | None) -> bytes | None:
 
 def _error(answer: dict[str, Any]) -> DoorError:
     kind = NotHere if answer["error"] == NotHere.__name__ else DoorError
-    error = kind(message=answer["message"])
+    error = kind(message=answer["message"], type=answer["error"])
     error.exit_code = answer["exit_code"]
     return error
 

@@ -14,7 +14,8 @@ class MamError(Exception):
     def __init__(self, **facts: object) -> None:
         self.facts = facts
         message = " ".join((type(self).__doc__ or type(self).__name__).split())
-        super().__init__(message.format(**facts))
+        shown = {name: ", ".join(fact) if isinstance(fact, list) else fact for name, fact in facts.items()}
+        super().__init__(message.format(**shown))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.facts))
@@ -29,7 +30,7 @@ class UnknownJob(MamError):
 
 
 class AmbiguousId(MamError):
-    """{prefix} could be any of: {candidates}."""
+    """{prefix} could be any of: {candidates}{more}."""
 
     exit_code = 6
 

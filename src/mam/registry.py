@@ -465,4 +465,4 @@ def only_match(text: str, found: list[str], where: str) -> str:
     if not found:
         raise UnknownJob(job=text, store=where)
     more = " …" if len(found) > CANDIDATES_SHOWN else ""
-    raise AmbiguousId(prefix=text, candidates=", ".join(found[:CANDIDATES_SHOWN]) + more)
+    raise AmbiguousId(prefix=text, candidates=found[:CANDIDATES_SHOWN], more=more)

@@ -145,8 +145,8 @@ def test_events_of_all_jobs_are_printed_from_now_on(either: Mam) -> None:
 def test_what_it_needs(mam: Mam) -> None:
     mam.register()
 
-    mam("subscribe").failed(2, "which jobs?")
-    mam("subscribe", "--all", "x").failed(2, "which jobs?")
+    mam("subscribe").failed(2, "give the ids")
+    mam("subscribe", "--all", "x").failed(2, "give the ids")
     mam("subscribe", "nosuchjob").failed(1, "nosuchjob")
 
 

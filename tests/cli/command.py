@@ -1,4 +1,4 @@
-"""The real command as a process, in a world of its own."""
+"""Runs the real command as a process, with a home directory of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = 60.0
 
 @dataclass(frozen=True)
 class Ran:
-    """What a command left behind."""
+    """The outcome of a command."""
 
     code: int
     stdout: bytes
@@ -28,7 +28,7 @@ class Ran:
 
     @property
     def line(self) -> str:
-        """The only line of stdout of a command that went well."""
+        """The only line of stdout of a command that succeeded."""
         assert self.code == 0, self.stderr
         lines = self.out.splitlines()
         assert len(lines) == 1, self.out
@@ -39,18 +39,19 @@ class Ran:
         return json.loads(self.out)
 
     def failed(self, code: int, *words: str) -> None:
-        """Nothing on stdout, one line of talk that names these words."""
+        """Checks for one message with these words, and nothing on stdout."""
         assert self.code == code, self.stderr
         assert self.out == ""
         lines = self.stderr.splitlines()
         assert len(lines) == 1, self.stderr
-        assert lines[0].startswith("mam: ")
+        message = json.loads(lines[0])["error"]["message"] if lines[0].startswith("{") else lines[0]
+        assert message is not lines[0] or message.startswith("mam: ")
         for word in words:
-            assert word in lines[0]
+            assert word in message, message
 
 
 class Mam:
-    """`mam("list", "--json")` runs the command in `here`, away from the user's own files and settings."""
+    """`mam("list", "--json")` runs the command in `here`, without the user's files and settings."""
 
     def __init__(self, here: Path, home: Path) -> None:
         self.here = here
@@ -77,7 +78,7 @@ class Mam:
         )  # fmt: skip
 
     def on_terminal(self, *words: str, columns: int = 120) -> Ran:
-        """The command as a person sees it: stdout and stderr are one terminal."""
+        """The command on a terminal, which shows both stdout and stderr."""
         import fcntl
         import pty
         import struct
@@ -120,7 +121,7 @@ def _read_all(master: int) -> bytes:
         try:
             piece = os.read(master, 65536)
         except OSError:
-            break  # Linux says so when the last writer has closed the terminal
+            break  # Linux reports this when the last writer has closed the terminal
         if not piece:
             break
         shown += piece

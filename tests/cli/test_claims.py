@@ -1,13 +1,16 @@
-"""What a holder says of its job: pick, heartbeat, complete, fail, release, publish, and whose word counts."""
+"""The verbs of a worker: pick, heartbeat, complete, fail, release, publish, and their fences."""
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
 
 from tests.cli.command import Mam, finish
+
+COMMAND = f"{sys.executable} -m mam"
 
 
 def claimed(mam: Mam, *words: str) -> str:
@@ -30,6 +33,34 @@ def test_pick_prints_the_id_the_record_or_the_environment(mam: Mam) -> None:
     exported = mam("pick", "-s", "shell", "--export").line
     assert exported == f"MAM_JOB_ID={jobs[2]} MAM_ATTEMPT=1 MAM_CLAIM={mam.record(jobs[2])['claim_id']}"
     mam("pick", "-s", "shell", "--json").failed(3, "shell")
+
+
+def test_pick_runs_a_command_with_the_claim_in_its_environment(mam: Mam) -> None:
+    job = mam.register()
+    ran = mam("pick", "-s", "shell", "--", "sh", "-c", f'{COMMAND} complete --result "by $MAM_JOB_ID"; exit 5')
+    assert (ran.code, ran.out) == (5, "completed\n"), ran.stderr
+    record = mam.record(job)
+    assert (record["status"], record["result"], record["attempt"]) == ("completed", f"by {job}", 1)
+    mam("pick", "-s", "shell", "--", "touch", "never").failed(3, "shell")
+    assert not (mam.here / "never").exists()
+
+
+def test_a_command_that_cannot_run_leaves_the_job_pending(mam: Mam) -> None:
+    job = mam.register()
+    mam("pick", "-s", "shell", "--", "./no-such-program").failed(2, "no-such-program", job)
+    assert mam.status(job) == "pending"
+    assert mam.record(job)["losses"] == 0
+    for words in (("--",), ("--export", "--", "true"), ("--json", "--", "true")):
+        assert mam("pick", "-s", "shell", *words).code == 2
+
+
+def test_pick_tells_the_command_which_store(mam: Mam) -> None:
+    address = f"sqlite://{mam.here}/other.db"
+    job = mam("register", "x", "--agent", "shell", "--store", address).line
+    script = f'{COMMAND} complete && echo "${{MAM_SOCKET-none}}"'
+    ran = mam("pick", "-s", "shell", "--store", address, "--", "sh", "-c", script)
+    assert ran.out == "completed\nnone\n", ran.stderr
+    assert mam("status", job, "--store", address).line == "completed"
 
 
 def test_pick_waits_for_a_job_to_come(mam: Mam) -> None:
@@ -65,10 +96,10 @@ def test_who_finds_nothing_hears_what_holds_the_pending_ones_back(mam: Mam, stor
         (("pick", "-s", "x", "--lease", "inf"), "--lease"),
         (("pick", "-s", "x", "--owner", ""), "owner is empty"),
         (("fail", "x"), "--reason"),
-        (("complete", "x", "--result", "a", "--result-file", "b"), "only one result"),
+        (("complete", "x", "--result", "a", "--result-file", "b"), "not both"),
         (("complete", "x", "--attempt", "two"), "'two'"),
-        (("complete", "x", "--job", "y"), "two jobs"),
-        (("heartbeat",), "which job"),
+        (("complete", "x", "--job", "y"), "takes one job"),
+        (("heartbeat",), "give the id"),
         (("status", "x", "--attempt", "1"), "--set"),
         (("publish",), "a job and an event"),
         (("publish", "x"), "a job and an event"),
@@ -194,7 +225,7 @@ def test_the_own_job_stands_in_for_the_name(mam: Mam) -> None:
 
 @pytest.mark.parametrize("verb", ["status", "result", "explain", "logs", "cancel", "retry", "wait"])
 def test_it_stands_in_nowhere_else(mam: Mam, verb: str) -> None:
-    mam(verb, **own(claimed(mam), 1)).failed(2, "which job")
+    mam(verb, **own(claimed(mam), 1)).failed(2, "give the id")
 
 
 def test_the_own_attempt_fences_only_the_own_job(mam: Mam) -> None:

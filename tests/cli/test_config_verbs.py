@@ -193,7 +193,7 @@ def test_editing_takes_over_only_what_is_valid(mam: Mam) -> None:
     assert copy.read_text() == "max_depht = 6\n"
     copy.unlink()
 
-    mam("config", "edit", EDITOR="false").failed(1, "ended with 1")
+    mam("config", "edit", EDITOR="false").failed(1, "exited with 1")
     mam("config", "edit", EDITOR="/no/such/editor").failed(2, "EDITOR")
     assert os.listdir(file.parent) == ["config.toml"]
 
@@ -210,7 +210,7 @@ def test_a_project_s_file_has_to_be_trusted_again(mam: Mam) -> None:
 
 def test_an_agent_changes_no_settings(mam: Mam) -> None:
     for words in (("set", "on_idle", "stop"), ("unset", "on_idle"), ("edit",)):
-        mam("config", *words, MAM_SOCKET="/nowhere").failed(1, "inside a job")
+        mam("config", *words, MAM_SOCKET="/nowhere").failed(1, "a job cannot")
     assert not file_of(mam).exists()
 
 

@@ -132,8 +132,8 @@ def test_for_programs_it_is_one_document(world: Mam) -> None:
 
 def test_on_a_terminal_the_chart_grows(world: Mam) -> None:
     with Terminal([sys.executable, "-m", "mam", "demo"], world.here, world.env, columns=110, rows=60) as terminal:
-        terminal.shows("carl works on reindex", "▶ a third is done")
-        terminal.until(lambda: "Type next:" in terminal.text, "it does not come to its end")
+        terminal.shows("carl runs reindex", "▶ a third is done")
+        terminal.until(lambda: "Next commands:" in terminal.text, "the demo does not end")
 
         assert terminal.ended() == 0
         assert terminal.settings == terminal.before
@@ -152,10 +152,10 @@ def test_a_promise_that_is_not_kept_makes_it_fail(world: Mam, tmp_path: Path) ->
     ran = demo(world)
 
     assert ran.code == 1
-    assert "BROKEN  report said that it was finished" in ran.out
-    assert "BROKEN  Every job ended as it should" in ran.out
-    assert "mam: not kept: report said" in ran.stderr
-    assert "kept    Nothing was left running." in ran.out
+    assert "BROKEN  report reported success" in ran.out
+    assert "BROKEN  Every job ended as expected" in ran.out
+    assert "mam: broken promise: report reported" in ran.stderr
+    assert "kept    No process was left running." in ran.out
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

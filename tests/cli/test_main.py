@@ -12,6 +12,7 @@ import pytest
 
 from mam import __version__
 from mam.__main__ import FIRST_VERBS, MORE_VERBS, VERBS, load, run
+from mam.cli.args.parser import Parser
 from tests.cli.command import Mam
 
 
@@ -204,3 +205,30 @@ def test_hot_verbs_import_nothing_heavy(mam: Mam, words: tuple[str, ...]) -> Non
     assert ran.returncode == 0, ran.stderr
     loaded = {name.strip("'") for name in ran.stderr.strip().strip("[]").split(", ")}
     assert not loaded & HEAVY
+
+
+def _help_pages() -> list[tuple[str, ...]]:
+    pages: list[tuple[str, ...]] = [()]
+    for verb in VERBS:
+        parser = Parser(verb, "")
+        load(verb).add_arguments(parser)
+        pages += [(verb,), *((verb, subverb) for subverb in parser.subverbs)]
+    return pages
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 120])
+def test_help_fits_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for page in _help_pages():
+        assert run([*page, "--help"]) == 0
+        for line in capsys.readouterr().out.splitlines():
+            assert len(line) <= columns, page
+
+
+def test_help_in_a_pipe_has_80_columns(mam: Mam) -> None:
+    assert max(map(len, mam("--help").out.splitlines())) <= 80
+    assert all(
+        line.startswith("  ") for line in mam("--help").out.partition("more:\n")[2].split("\n\n")[0].splitlines()
+    )

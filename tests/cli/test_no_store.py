@@ -34,11 +34,11 @@ def test_it_is_left_alone(mam: Mam, other: Path, line: str) -> None:
 def test_whoever_makes_a_store_of_it_says_so(mam: Mam, other: Path) -> None:
     ran = mam("register", "x", "--agent", "shell", "--store", "other")
     assert ran.code == 0
-    assert ran.stderr == f"mam: made a store at {other}\n"
+    assert ran.stderr == f"mam: created a store at {other}\n"
     assert mam("list", "--store", "other").code == 0
 
 
 def test_init_leaves_a_store_that_is_known_for_one(mam: Mam, other: Path) -> None:
-    assert f"made a store at {other}" in mam("init", "--store", "other").stderr
+    assert f"created a store at {other}" in mam("init", "--store", "other").stderr
     assert mam("list", "--store", "other").code == 0
-    assert "there is a store already" in mam("init", "--store", "other").stderr
+    assert "the store exists already" in mam("init", "--store", "other").stderr

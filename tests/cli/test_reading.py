@@ -95,7 +95,7 @@ def test_the_table_of_a_terminal(mam: Mam) -> None:
     assert "completed (unchecked)" in narrow
 
 
-def test_a_silent_job_is_shown_as_stalled(mam: Mam) -> None:
+def test_a_silent_job_is_shown_as_quiet(mam: Mam) -> None:
     job = mam.register("x", "--idle-timeout", "1")
     mam("status", job, "--set", "running")
     file = mam.here / f".mam/jobs/{job}.json"
@@ -108,7 +108,7 @@ def test_a_silent_job_is_shown_as_stalled(mam: Mam) -> None:
 
     found = parse_job(record, "file")
     later = Moment(wall_ms=2**42)
-    assert "stalled" in status_text(found, later).plain
+    assert "quiet" in status_text(found, later).plain
 
 
 def test_nothing_steers_the_terminal_or_the_pipe(mam: Mam) -> None:
@@ -217,7 +217,7 @@ def test_logs(mam: Mam) -> None:
     for tail in (0, 1, 3, 4, 5, 7, 8, 9, 10**30):
         assert mam("logs", job, "--tail", str(tail)).out.splitlines() == whole[max(0, 4 - tail) :]
     mam("logs", job, "--tail", "-1").failed(2, "--tail")
-    mam("logs").failed(2, "which job")
+    mam("logs").failed(2, "give the id")
     mam("logs", "nope").failed(1, "nope")
     rows = mam("logs", "--list", "--json").json
     assert [(row["job_id"], row["status"]) for row in rows] == [(job, "completed")]
@@ -238,7 +238,7 @@ def test_a_log_that_cannot_be_written_breaks_nothing(mam: Mam) -> None:
     ran = mam("register", "x", "--agent", "shell", DELEGATE_JOB_LOGS_DIR=str(mam.here / "file"))
     assert len(ran.line) == 32
     made, warned = ran.stderr.splitlines()
-    assert made.startswith("mam: made a store")
+    assert made.startswith("mam: created a store")
     assert warned.startswith("mam: the audit log is behind")
     assert str(mam.here / "file") in warned
     assert "Errno" not in warned

@@ -13,7 +13,7 @@ MEBIBYTE = 1024 * 1024
 def test_prints_the_id_alone_and_says_that_it_made_a_store(mam: Mam) -> None:
     ran = mam("register", "do it", "--agent", "shell")
     assert len(ran.line) == 32
-    assert ran.stderr == f"mam: made a store at {mam.here}/.mam/jobs\n"
+    assert ran.stderr == f"mam: created a store at {mam.here}/.mam/jobs\n"
     assert (mam.here / ".mam/.gitignore").read_text() == "*\n"
     assert (mam.here / ".mam/jobs").stat().st_mode & 0o777 == 0o700
     assert mam("register", "again", "--agent", "shell").stderr == ""

@@ -12,7 +12,7 @@ from tests.cli.command import Mam, finish
 @pytest.mark.parametrize("verb", ["cancel", "retry", "release", "wait"])
 def test_no_job_and_no_filter_is_a_mistake(mam: Mam, verb: str) -> None:
     mam("init")
-    mam(verb).failed(2, "which jobs")
+    mam(verb).failed(2, "give the id")
     mam(verb, "x", "--status", "pending").failed(2, "not both")
     mam(verb, "--status", "banana").failed(1, "banana")
     mam(verb, "--since", "yesterday").failed(2, "--since")

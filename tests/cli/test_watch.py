@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.external
 
 OTHER_SCREEN, BACK = b"\x1b[?1049h", b"\x1b[?1049l"
-TITLES = ("NEEDS YOU", "RUNNING", "FAILED", "WAITING", "PENDING", "DONE")
+TITLES = ("NEEDS YOU", "RUNNING", "ERROR", "WAITING", "PENDING", "DONE")
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_retry_hands_it_out_once_more(command: Mam) -> None:
     with watch(command) as terminal:
         terminal.shows("NEEDS YOU  1")
         terminal.type("r")
-        terminal.shows("is handed out once more as", "FAILED  1", "PENDING  1")
+        terminal.shows("was registered again as", "ERROR  1", "PENDING  1")
         terminal.shows_not("NEEDS YOU")
         terminal.type("c")
         terminal.shows("has ended; there is nothing to call off")

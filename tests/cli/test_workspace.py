@@ -38,7 +38,7 @@ def test_only_init_and_register_make_a_store(mam: Mam) -> None:
 def test_init(mam: Mam) -> None:
     ran = mam("init")
     assert ran.line == f"{mam.here}/.mam/jobs"
-    assert "made a store" in ran.stderr
+    assert "created a store" in ran.stderr
     assert (mam.here / ".mam/.gitignore").read_text() == "*\n"
     again = mam("init", "--json")
     assert again.json == {"store": f"{mam.here}/.mam/jobs", "made": False}

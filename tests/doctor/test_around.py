@@ -89,7 +89,7 @@ def test_a_database_that_somebody_keeps_locked(doctor: Doctor, database: Path) -
     assert found.one("store", "fine")
     found = doctor.run()
     found.sound()
-    assert found.one("locks", "fine")["what"] == "nobody sits on the store's or the audit log's lock"
+    assert found.one("locks", "fine")["what"] == "no process holds the store's or the audit log's lock"
 
 
 @pytest.mark.parametrize(("version", "state"), [("3.51.2", "wrong"), ("3.7.0", "wrong"), ("3.51.3", "fine")])
@@ -118,7 +118,7 @@ def test_a_server_that_is_not_there(doctor: Doctor) -> None:
     assert found.one("store", "wrong")
     assert "p4ss" not in str(found.findings)
     assert "server" not in found.one("clock", "fine")["what"]
-    assert found.one("locks", "fine")["what"] == "nobody sits on the audit log's lock"
+    assert found.one("locks", "fine")["what"] == "no process holds the audit log's lock"
 
 
 # -- the broker ------------------------------------------------------------------------------------------------------
@@ -231,11 +231,11 @@ def test_lines_for_a_pipe_and_for_a_person(doctor: Doctor) -> None:
     assert ran.code == 1
     rows = [line.split("\t") for line in ran.out.splitlines()]
     assert all(len(row) == 5 for row in rows)
-    assert ran.stderr == "mam: 1 thing is wrong\n"
+    assert ran.stderr == "mam: 1 problem found\n"
     shown = doctor.on_terminal("doctor", columns=80)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.out).splitlines()
     assert max(map(len, lines)) <= 80
-    assert any(line.strip().startswith("→ look at it, then rm") for line in lines)
+    assert any(line.strip().startswith("→ inspect it, then rm") for line in lines)
 
 
 def test_every_check_can_be_broken_without_a_traceback(doctor: Doctor) -> None:

@@ -66,7 +66,7 @@ def test_after_a_restart_the_audit_log_is_not_called_behind(doctor: Doctor, monk
     monkeypatch.setattr(cursor, "boot_id", lambda: "another-boot")
     (found,) = audit_log.check(Context(None, str(doctor.jobs)))
     assert found.state == "note", found
-    assert "restarted" in found.what
+    assert "restart" in found.what
     assert found.fix is not None
     found.fix()
     (found,) = audit_log.check(Context(None, str(doctor.jobs)))

@@ -35,7 +35,7 @@ def test_nothing_is_there_yet(doctor: Doctor) -> None:
     assert found.one("store", "note")["mend"].startswith("mam init --store ")
     assert "no store was opened" in found.one("clock", "fine")["what"]
     (doctor.home / "state/mam").mkdir(parents=True, mode=0o700)
-    assert doctor.run().one("modes", "fine")["what"] == "1 file or directory is yours alone"
+    assert doctor.run().one("modes", "fine")["what"] == "1 file or directory is accessible only to you"
     assert not (doctor.here / ".mam").exists()
 
 
@@ -112,11 +112,11 @@ def test_a_lock_that_somebody_sits_on(doctor: Doctor) -> None:
             os.killpg(holder.pid, signal.SIGKILL)
     assert found.one("locks", "wrong")["mend"] == f"ps -fp {holder.pid}"
     assert found.wrong()[1:] == [
-        f"store: {doctor.jobs}: its lock is held, so that it is not looked at; try again later."
+        f"store: {doctor.jobs}: a process holds its lock, so mam does not check it; try again later."
     ]
     found = doctor.run()
     found.sound()
-    assert found.one("locks", "fine")["what"] == "nobody sits on the store's or the audit log's lock"
+    assert found.one("locks", "fine")["what"] == "no process holds the store's or the audit log's lock"
 
 
 def test_modes_are_closed(doctor: Doctor) -> None:
@@ -125,7 +125,7 @@ def test_modes_are_closed(doctor: Doctor) -> None:
     for path in (record, log, doctor.inside / "journal.log"):
         path.chmod(0o664)
     (doctor.here / ".mam/delegate_job_logs").chmod(0o775)
-    assert "4 paths can be reached" in doctor.run().one("modes", "wrong")["what"]
+    assert "4 paths accessible" in doctor.run().one("modes", "wrong")["what"]
     assert doctor.run("--fix").one("modes", "mended")
     assert [path.stat().st_mode & 0o777 for path in (record, log)] == [0o600, 0o600]
     doctor.run().sound()
@@ -221,7 +221,7 @@ def test_an_audit_log_that_cannot_be_written_is_told_with_its_failures(doctor: D
     doctor.register("more")
     found = doctor.run()
     assert "failed" in found.one("audit log", "wrong")["what"]
-    assert "mending it failed" in doctor.run("--fix").wrong()[0]
+    assert "the repair failed" in doctor.run("--fix").wrong()[0]
     logs.unlink()
     assert doctor.run("--fix").one("audit log", "mended")
     assert doctor.run().one("audit log", "fine")

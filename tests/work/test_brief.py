@@ -93,6 +93,7 @@ def test_the_command_prints_exactly_that(mam: Mam) -> None:
     assert task_of(before.out) == "sort ten numbers"
     mam("pick", "-s", "shell")
     assert mam("brief", job[:8]).stdout == before.stdout
+    assert mam("explain", job, "--brief").stdout == before.stdout
     assert mam("brief", MAM_JOB_ID=job).stdout == before.stdout
     told = mam("brief", job, "--json").json
     assert (told["brief"], told["attempt"], told["agent"]) == (before.out, 1, "shell")

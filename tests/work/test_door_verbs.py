@@ -135,7 +135,7 @@ def test_a_warning_if_no_other_worker_could_do_the_work(mam: Mam) -> None:
     other = mam("register", "p", "--agent", "codex").line
     warned = mam("wait", same, other, "--timeout", "0")
     assert warned.code == 5
-    assert warned.stderr.splitlines()[0].startswith(f"mam: {same[:8]} is for shell, as this job is")
+    assert warned.stderr.splitlines()[0].startswith(f"mam: {same[:8]} is for the label shell of this job")
     assert len(mam("wait", other, "--timeout", "0").stderr.splitlines()) == 1
 
 

@@ -38,7 +38,7 @@ def test_the_first_five_minutes(mam: Mam, roll: Roll) -> None:
     ran = mam("run", "--", "echo", "hi")
     assert (ran.code, ran.out) == (0, "hi\n")
     made, outcome = ran.stderr.splitlines()
-    assert made.startswith("mam: made a store at ")
+    assert made.startswith("mam: created a store at ")
     assert "completed" in outcome
     assert (mam.here / ".mam" / ".gitignore").read_text() == "*\n"
 

@@ -99,7 +99,7 @@ def by_any(directory: Directory, text: str) -> Resolution:
 def require_live(resolution: Resolution, name: str) -> AgentRecord:
     """The live record. Raises AmbiguousName or NoLiveRecord if there is no single one."""
     if resolution.kind == AMBIGUOUS:
-        raise AmbiguousName(name=name[:80], candidates=", ".join(resolution.candidates))
+        raise AmbiguousName(name=name[:80], candidates=list(resolution.candidates))
     if resolution.kind != LIVE or resolution.record is None:
         raise NoLiveRecord(name=name[:80], why=resolution.reason)
     return resolution.record

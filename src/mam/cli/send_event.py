@@ -1,4 +1,4 @@
-"""After a verb has stored an event: off to the broker with it, if there is one."""
+"""Send a stored event to the broker, if one is configured."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 def add_broker(parser: Parser) -> None:
     parser.add_argument(
-        "--insecure-broker", action="store_true", help="allow a broker on another host without TLS: all can read along"
+        "--insecure-broker",
+        action="store_true",
+        help="allow a broker on another host without TLS; others can read the events",
     )
 
 
 def deliver(options: Options, registry: AnyRegistry, job: Job) -> None:
-    """What was stored is told whatever becomes of this: trouble with the broker is talk, and no failure of the verb."""
+    """A problem with the broker is only a message: the event is stored, so the verb has succeeded."""
     store = getattr(registry, "store", None)
     if store is None:
         return  # a door: the worker delivers
@@ -32,7 +34,7 @@ def deliver(options: Options, registry: AnyRegistry, job: Job) -> None:
         if broker is None:
             return
         if broker.insecure and not broker.tls and not broker.is_local:
-            say(f"everybody on the way to {broker.address} can read and forge these events")
+            say(f"the connection to {broker.address} has no TLS: others can read and forge these events")
         send(store, broker, say)
     except (MamError, OSError) as error:
-        say(f"the event is stored but was not sent: {error}")
+        say(f"mam stored the event but could not send it: {error}")

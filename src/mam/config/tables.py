@@ -17,7 +17,7 @@ COMMAND = (
     Setting(
         name="argv", kind=list,
         meaning="The program and its arguments. `{prompt}` is the job's prompt; `{brief}` is the brief "
-        '(`mam brief`): its text, or with `prompt = "file"` the path of a file with it; `{job_id}` and '
+        '(`mam explain --brief`): its text, or with `prompt = "file"` the path of a file with it; `{job_id}` and '
         "`{workdir}` are the id and the directory of the job.",
     ),
     Setting(

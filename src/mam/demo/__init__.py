@@ -1,1 +1,1 @@
-"""The demonstration: real workers and real jobs in a world of its own, and a check of every promise it makes."""
+"""`mam demo`: real workers and jobs in a sandbox, and a check of every promise."""

@@ -1,4 +1,4 @@
-"""The jobs of the demonstration: what each does, how it has to end, and what it shows."""
+"""The jobs of the demo, and how each must end."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ sleep 0.5
 mam complete --result "$(wc -l < book.md) chapters are bound" >/dev/null
 """
 
-# The first attempt would go on for minutes; its worker does not live that long.
+# The first attempt takes minutes; its worker is killed before.
 _REINDEX = """\
 if [ "$MAM_ATTEMPT" = 1 ]; then
     mam publish progress --detail "a third is done" >/dev/null
     sleep 600
 fi
-mam publish progress --detail "goes on where attempt 1 was cut off" >/dev/null
+mam publish progress --detail "continues after attempt 1" >/dev/null
 sleep 1
-mam complete --result "the index is whole" >/dev/null
+mam complete --result "the index is complete" >/dev/null
 """
 
 _UPLOAD = """\
@@ -56,7 +56,7 @@ if [ "$MAM_ATTEMPT" = 1 ]; then
     mam fail --retryable --reason "the server is busy" >/dev/null
     exit 0
 fi
-mam complete --result "uploaded at the second try" >/dev/null
+mam complete --result "uploaded at the second attempt" >/dev/null
 """
 
 _REPORT = """\
@@ -65,7 +65,7 @@ echo "Introduction. To be continued." > report.md
 mam complete --result "the report is finished" >/dev/null
 """
 
-# A process of its own in the background, and two jobs below it, each with the same: a tree in both senses.
+# A background process and two child jobs, each with a background process: a tree of jobs and of processes.
 _CRAWL = """\
 sleep 600 &
 for page in 1 2; do

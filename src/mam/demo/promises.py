@@ -1,4 +1,4 @@
-"""What the demonstration promises, each looked at when all is over; one that was not kept makes it fail."""
+"""The promises of the demo, checked at the end; a broken one makes `mam demo` fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mam.demo.timelines import Timeline
 
 STALE_CLAIM = 4
-"""The exit code of a command whose claim is lost."""
+"""The exit code of a command whose claim is no longer valid."""
 
 
 class Promise(Frozen):
@@ -32,32 +32,30 @@ def check_promises(sandbox: Sandbox, scenario: Scenario) -> list[Promise]:
     left = sandbox.wait_until_gone(scenario.timelines.processes_of(by_job), include_marked=True)
     return [
         Promise(
-            text="Four jobs ran side by side and told of their progress.",
+            text="Four jobs ran in parallel and reported their progress.",
             problem=_fan_out([by_name[name] for name in CHAPTERS]),
         ),
-        Promise(text="The book began when the last of its chapters was there, not before.", problem=_order(by_name)),
+        Promise(text="The book started only after all of its chapters had completed.", problem=_order(by_name)),
+        Promise(text=f"{UPLOAD} failed, waited, and was retried.", problem=_retry(sandbox, by_name[UPLOAD])),
         Promise(
-            text=f"{UPLOAD} failed, waited a little, and was tried again.", problem=_retry(sandbox, by_name[UPLOAD])
-        ),
-        Promise(
-            text=f"{REPORT} said that it was finished; the worker looked, and did not believe it.",
+            text=f"{REPORT} reported success; the worker checked it, and the job ended in error.",
             problem=_rejected_claim(sandbox, by_name[REPORT]),
         ),
         Promise(
-            text=f"{CRAWL} was called off while it ran, with the jobs and processes below it.",
+            text=f"{CRAWL} was cancelled while it ran, with its child jobs and processes.",
             problem=_cancelled_tree(by_job, by_name[CRAWL], scenario.tree_left),
         ),
         Promise(
-            text=f"{KILLED_WORKER} was killed with -9; somebody else finished what he had begun.",
+            text=f"{KILLED_WORKER} was killed with -9; another worker finished its job.",
             problem=_taken_over(by_name[REINDEX]),
         ),
         Promise(
-            text=f"A late word of {KILLED_WORKER}'s attempt is refused (exit {STALE_CLAIM}) and changes nothing.",
+            text=f"A late write of {KILLED_WORKER}'s attempt is rejected (exit {STALE_CLAIM}) and changes nothing.",
             problem=_stale_claim(sandbox, by_name[REINDEX]),
         ),
-        Promise(text="Every job ended as it should, exactly once.", problem=_once(by_job, scenario)),
+        Promise(text="Every job ended as expected, exactly once.", problem=_once(by_job, scenario)),
         Promise(
-            text="Nothing was left running.", problem=_left_running(left, stopped_cleanly=scenario.stopped_cleanly)
+            text="No process was left running.", problem=_left_running(left, stopped_cleanly=scenario.stopped_cleanly)
         ),
     ]
 
@@ -65,15 +63,15 @@ def check_promises(sandbox: Sandbox, scenario: Scenario) -> list[Promise]:
 def _fan_out(by_job: list[Timeline]) -> str | None:
     silent = [timeline.name for timeline in by_job if len(timeline.progress_at) < 3]
     if silent:
-        return f"{', '.join(silent)} told too little"
+        return f"{', '.join(silent)} sent too few progress events"
     begun = max(timeline.attempts[0].since for timeline in by_job)
     ended = min(timeline.spans[-1].since for timeline in by_job)
-    return None if begun < ended else "they ran one after the other"
+    return None if begun < ended else "they did not run in parallel"
 
 
 def _order(by_name: dict[str, Timeline]) -> str | None:
     ready = max(by_name[name].spans[-1].since for name in CHAPTERS)
-    return None if by_name[BOOK].attempts[0].since >= ready else "it began too early"
+    return None if by_name[BOOK].attempts[0].since >= ready else "it started too early"
 
 
 def _retry(sandbox: Sandbox, timeline: Timeline) -> str | None:
@@ -84,7 +82,7 @@ def _retry(sandbox: Sandbox, timeline: Timeline) -> str | None:
 def _rejected_claim(sandbox: Sandbox, timeline: Timeline) -> str | None:
     job = sandbox.registry.get(timeline.job_id)
     if (job.said or {}).get("status") != COMPLETED:
-        return "it never said so"
+        return "it did not report success"
     return None if job.status is ERROR and (job.checks or {}).get("problem") else f"it is {job.status}"
 
 
@@ -92,10 +90,10 @@ def _cancelled_tree(by_job: dict[str, Timeline], root: Timeline, left: list[int]
     tree = [timeline for timeline in by_job.values() if root.job_id in (timeline.job_id, timeline.parent)]
     wrong = [timeline.name for timeline in tree if timeline.state is not CANCELLED or not timeline.attempts]
     if len(tree) != 3:
-        return f"there were {len(tree)} jobs and not three"
+        return f"there were {len(tree)} jobs instead of three"
     if left:
-        return f"these processes went on: {', '.join(map(str, left))}"
-    return f"not so: {', '.join(wrong)}" if wrong else None
+        return f"these processes continued: {', '.join(map(str, left))}"
+    return f"not cancelled: {', '.join(wrong)}" if wrong else None
 
 
 def _taken_over(timeline: Timeline) -> str | None:
@@ -111,14 +109,14 @@ def _stale_claim(sandbox: Sandbox, timeline: Timeline) -> str | None:
         sandbox.registry.complete(timeline.job_id, attempt=1, result="too late")
     except ClaimLost as lost:
         unchanged = sandbox.registry.get(timeline.job_id) == before
-        return None if unchanged and lost.exit_code == STALE_CLAIM else "it was refused, and yet something changed"
-    return "it was accepted"
+        return None if unchanged and lost.exit_code == STALE_CLAIM else "the write was rejected, but the job changed"
+    return "the write was accepted"
 
 
 def _left_running(left: list[int], *, stopped_cleanly: bool) -> str | None:
     if left:
-        return f"these processes are still there: {', '.join(map(str, left))}"
-    return None if stopped_cleanly else "a worker did not go when it was told to"
+        return f"these processes still run: {', '.join(map(str, left))}"
+    return None if stopped_cleanly else "a worker did not stop on SIGTERM"
 
 
 def _once(by_job: dict[str, Timeline], scenario: Scenario) -> str | None:
@@ -132,5 +130,5 @@ def _once(by_job: dict[str, Timeline], scenario: Scenario) -> str | None:
         if timeline.state is not demo_job.ends:
             wrong.append(f"{demo_job.name} is {timeline.state}")
         if len(timeline.attempts) < demo_job.attempts:
-            wrong.append(f"{demo_job.name} was tried {len(timeline.attempts)} times")
+            wrong.append(f"{demo_job.name} had {len(timeline.attempts)} attempts")
     return "; ".join(wrong) or None

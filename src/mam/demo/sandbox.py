@@ -1,6 +1,6 @@
-"""Where the demonstration takes place: a directory of its own, a store in it, and workers that are real processes.
+"""A temporary directory with a store, and workers as real processes.
 
-Nothing of the user's is read or written: settings, cache, state and store are all below that one directory.
+Settings, cache, state and store are below this directory, so the demo reads and writes nothing of the user.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 15.0
 MARK = "MAM_DEMO"
-"""In the environment of everything that the demonstration starts, so that what is left of it can be found."""
+"""An environment variable of every process of the demo, which finds remaining processes."""
 
 
 class Sandbox:
@@ -47,7 +47,7 @@ class Sandbox:
 
     def __exit__(self, *_exception: object) -> None:
         self.stop_workers()
-        self.wait_until_gone([], include_marked=True)  # whoever still writes would put back what is removed
+        self.wait_until_gone([], include_marked=True)  # a remaining writer would create files again
         os.chdir("/")
         if not self._keep:
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -67,10 +67,10 @@ class Sandbox:
     def _create(self) -> None:
         for name in ("project/.mam", "bin", "state", "cache", "config"):
             os.makedirs(os.path.join(self.directory, name), 0o700)
-        # The nearest settings of a project count; these say nothing, and no others are looked for.
+        # An empty file of settings, so that mam does not look for another one upward.
         _write(os.path.join(self.project, ".mam", "config.toml"), "")
         _write(self.validator, VALIDATION, 0o700)
-        # Jobs say `mam`, whatever is on the user's PATH and however this one was installed.
+        # Jobs call `mam`, which may not be on the user's PATH.
         _write(
             os.path.join(self.directory, "bin", "mam"),
             f'#!/bin/sh\nexec {_quoted(sys.executable)} -P -m mam "$@"\n',
@@ -82,7 +82,7 @@ class Sandbox:
         self.registry = open_located(located, Config())
 
     def _isolate_environment(self) -> None:
-        """This process too leaves the user's settings behind."""
+        """Remove the user's settings from the environment of this process too."""
         for name in list(os.environ):
             if name.startswith(("MAM_", "MQTT_", "XDG_", "DELEGATE_")) and name not in ("MAM_DEBUG", "XDG_RUNTIME_DIR"):
                 del os.environ[name]
@@ -102,17 +102,17 @@ class Sandbox:
             )  # fmt: skip
 
     def kill(self, name: str) -> None:
-        """With -9: it has no chance to say goodbye."""
+        """Kill a worker with SIGKILL."""
         worker = self._workers.pop(name)
         worker.kill()
         worker.wait()
 
     def exited_workers(self) -> list[str]:
-        """Workers that ended although nobody told them to."""
+        """Workers that ended unexpectedly."""
         return [name for name, worker in self._workers.items() if worker.poll() is not None]
 
     def stop_workers(self) -> bool:
-        """Whether all went when they were told to."""
+        """Whether all workers stopped on SIGTERM."""
         for worker in self._workers.values():
             if worker.poll() is None:
                 worker.send_signal(signal.SIGTERM)
@@ -128,16 +128,16 @@ class Sandbox:
         return stopped_cleanly
 
     def wait_until_gone(self, processes: list[ProcessId], *, include_marked: bool = False) -> list[int]:
-        """Who is still there of these, and of everything that bears the mark, when they had time enough to go."""
+        """The processes, also those with MARK, that still run after STOP_SECONDS."""
         ends = time.monotonic() + STOP_SECONDS
         while left := {one.pid for one in processes if is_alive(one)} | (self._marked() if include_marked else set()):
             if time.monotonic() > ends:
                 break
-            time.sleep(0.05)  # the death of a stranger's child sends no word
+            time.sleep(0.05)  # the end of another process's child sends no signal
         return sorted(left)
 
     def _marked(self) -> set[int]:
-        """Only where the system shows the environment of processes; elsewhere their records have to do."""
+        """Processes with MARK, where /proc shows the environment of processes."""
         mark = os.fsencode(f"{MARK}={self.directory}")
         found = set()
         for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():

@@ -1,7 +1,6 @@
-"""What happened to each job and when, from the journal as it grows.
+"""Follow the journal and record a timeline for each job.
 
-The journal's own times are whole seconds; here each entry gets the moment at which it was read, which is milliseconds
-after it was written.
+The journal has times in whole seconds, so each entry gets the time of reading, milliseconds after it was written.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LONGEST_SLEEP_SECONDS = 0.5
 
 
 class Span(Frozen):
-    """One stretch of a job's life."""
+    """A period in which a job has one status."""
 
     state: Status
     since: float
@@ -33,20 +32,20 @@ class Span(Frozen):
     attempt: int = 0
     owner: str | None = None
     because: str = ""
-    """How it ended: the next state's reason, or `lost` when the lease ran out."""
+    """Why it ended: the reason of the next status, or `lost` after an expired lease."""
 
 
 class Timeline(Frozen):
-    """Everything about one job so far."""
+    """The history of one job."""
 
     name: str
     job_id: str
     parent: str | None = None
     spans: tuple[Span, ...] = ()
     progress_at: tuple[float, ...] = ()
-    """When it told of its progress."""
+    """The times of its progress events."""
     ends_reached: int = 0
-    """Moves into an end state."""
+    """Transitions into a final status."""
     terminal_events: int = 0
     """Terminal events."""
     detail: str = ""
@@ -66,7 +65,7 @@ class JobTimelines:
         self._names: dict[str, str] = {}
         self.by_job: dict[str, Timeline] = {}
         self.processes: dict[str, dict[int, ProcessId]] = {}
-        """Of each job, every one that its record ever named."""
+        """Every process that the record of a job has named."""
         self.killed_at: dict[str, float] = {}
         """When a worker was killed."""
         self.begun = time.monotonic()
@@ -84,15 +83,15 @@ class JobTimelines:
 
     @property
     def moment(self) -> float:
-        """How far the chart goes: now, or when all was over."""
+        """The end of the chart: now, or the end of the scenario."""
         return self.now if self._ended is None else self._ended
 
     def end(self) -> None:
-        """Nothing that comes belongs to the picture; it is still read, since nothing should come."""
+        """Fix the end of the chart. The thread still reads, to detect unexpected entries."""
         self._ended = self.now
 
     def close(self) -> None:
-        """The store is not touched any more, so that it can be removed."""
+        """Stop reading, so that the store can be removed."""
         self._stopped = True
         self._thread.join()
 
@@ -106,7 +105,7 @@ class JobTimelines:
                 self.by_job[job_id] = self.by_job[job_id].replace(name=name)
 
     def until(self, holds: Callable[[], bool], deadline: float, nap: float = LONGEST_SLEEP_SECONDS) -> bool:
-        """Sleep until something holds that the journal decides; False when it takes too long."""
+        """Wait until the condition holds; False after the deadline."""
         with self._changed:
             while not holds():
                 if self._error is not None:

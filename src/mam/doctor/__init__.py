@@ -1,1 +1,1 @@
-"""Looking after a store and the machine under it: one check, one file."""
+"""Checks of the store, the settings and the machine; one file each."""

@@ -1,4 +1,4 @@
-"""Programs that agents and sessions need, and whether the jobs that wait could run here."""
+"""Check the programs of agents and sessions, and whether open jobs can run here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = {
     "git": ("git", "jobs in worktrees need it", "--version"),
-    "tmux": ("tmux", "live sessions of agents run in it", "-V"),
+    "tmux": ("tmux", "live sessions run in it", "-V"),
     **{name: (kind.program, f"jobs for {name} need it", "--version") for name, kind in CODING_AGENTS.items()},
 }
 ANSWER_SECONDS = 20.0
@@ -44,21 +44,21 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _waiting(context: Context, missing: list[str]) -> Iterator[Finding]:
-    """A worker on another host may have what is missing here, so this is only worth knowing."""
+    """Only a note, because a worker on another host may have the program."""
     survey = context.survey()
     known = known_agents(context.config)
     for agent, number in survey.open_agents.items() if survey is not None else ():
         if agent in missing or (agent not in known and agent not in PROGRAMS):
-            why = "its program is not here" if agent in missing else "mam does not know how to run it"
+            why = "its program is not installed" if agent in missing else "mam has no adapter for it"
             yield note(
                 f"{count(number, 'open job')} for {agent}: {why}",
-                "a worker here cannot run them; a shell loop, a person or another host may",
+                "a worker on this host cannot run them",
                 f"mam config set commands.{agent}.argv '[\"{agent}\"]'" if agent not in missing else None,
             )
 
 
 def _version(path: str, how: str) -> str:
-    """The first line of what it says about itself, without its own name."""
+    """The first word of the output that begins with a digit."""
     try:
         asked = subprocess.run(
             [path, how], stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_SECONDS, check=False,

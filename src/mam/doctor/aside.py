@@ -1,4 +1,4 @@
-"""What mam has put aside instead of throwing it away, for a person to look at."""
+"""Check for files that mam moved aside instead of deleting them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def check(context: Context) -> Iterator[Finding]:
     aside = [name for name in _names(directory) if name.endswith(".json")]
     if aside:
         yield note(
-            f"{count(len(aside), 'record file')} that another program changed, kept aside: {first_few(aside)}",
-            "what they said takes effect only through `mam adopt`",
-            f"look at them, then rm -r {directory}",
+            f"{count(len(aside), 'record file')} that another program changed, moved aside: {first_few(aside)}",
+            "their content takes effect only through `mam adopt`",
+            f"inspect them, then rm -r {directory}",
         )
     damaged = [
         os.path.join(place, name)
@@ -34,12 +34,12 @@ def check(context: Context) -> Iterator[Finding]:
     ]
     for path in damaged:
         yield wrong(
-            f"{path} could not be read and was put aside",
-            "what it held (tokens, pauses, trust) does not count any more",
-            f"look at it, then rm {path}",
+            f"mam could not read {path} and moved it aside",
+            "its content (tokens, pauses, trust) is no longer in effect",
+            f"inspect it, then rm {path}",
         )
     if not aside and not damaged:
-        yield fine("nothing was put aside")
+        yield fine("no files were moved aside")
 
 
 def _names(directory: str) -> list[str]:

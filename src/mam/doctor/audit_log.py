@@ -1,4 +1,4 @@
-"""Whether the audit log has everything that the journal has."""
+"""Check whether the audit log contains every entry of the journal."""
 
 from __future__ import annotations
 
@@ -44,15 +44,14 @@ def check(context: Context) -> Iterator[Finding]:
 
     if again := _again(logs_dir, store):
         yield note(
-            f"the machine was restarted: the last {again:,} of the journal's entries will be looked up in"
-            " the audit log once more",
-            "a power cut may have taken lines from it; the next act does it, and so does --fix",
+            f"after a restart of the machine, mam will check the last {again:,} journal entries in the audit log",
+            "a power cut may have removed lines; the next write does this, and so does --fix",
             fix=catch_up,
         )
         return
     behind = _behind(logs_dir, store)
     if behind:
-        time.sleep(PATIENCE_SECONDS)  # somebody may just have written, and be about to copy it
+        time.sleep(PATIENCE_SECONDS)  # another process may be about to copy its entry
         behind = _behind(logs_dir, store)
     failures = read_failures(store.home) if store.home is not None else None
     failed = f"failed {count(failures['count'], 'time')}, last" if failures else ""
@@ -60,19 +59,19 @@ def check(context: Context) -> Iterator[Finding]:
     if behind:
         yield wrong(
             f"the audit log {logs_dir} is behind: {behind}{last}",
-            "it is the history that outlives the store",
+            "the audit log is the history that outlives the store",
             fix=catch_up,
         )
     elif failures:
         yield note(
             f"writing the audit log has {failed} at {failures.get('at')}: {failures['last']}",
-            "it has caught up since",
+            "it is up to date now",
             fix=forget_failures,
         )
     elif missing := _without_history(logs_dir, store):
         yield wrong(
             f"the audit log {logs_dir} lacks the history of {count(len(missing), 'job')}, such as {missing[0]}",
-            "it is the history that outlives the store; what no journal tells, such as refused writes, is gone",
+            "--fix restores it from the journal, except lines that the journal lacks, such as rejected writes",
             fix=lambda: AuditLog(logs_dir).begin_again(store),
         )
     else:
@@ -80,8 +79,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _without_history(logs_dir: str, store: Store) -> list[str]:
-    """Jobs whose directory somebody has removed. The copy knows only how far it has come. An archive that came from
-    another registry left its histories there."""
+    """Jobs without a directory in the log. The position of the copy does not show that a directory was removed."""
     try:
         there = set(os.listdir(logs_dir))
     except FileNotFoundError:
@@ -90,7 +88,7 @@ def _without_history(logs_dir: str, store: Store) -> list[str]:
 
 
 def _again(logs_dir: str, store: Store) -> int:
-    """How many entries are only gone over again, having been copied before the machine went down; 0 if others lack."""
+    """The number of entries that were copied before a restart and need another check; 0 if others are missing."""
     try:
         batch = fetch(logs_dir, store)
     except OSError:
@@ -102,7 +100,7 @@ def _again(logs_dir: str, store: Store) -> int:
 
 
 def _behind(logs_dir: str, store: Store) -> str:
-    """What it lacks, in words; nothing when it lacks nothing."""
+    """What the audit log lacks; empty if it is complete."""
     try:
         batch = fetch(logs_dir, store)
     except MamError:
@@ -112,7 +110,7 @@ def _behind(logs_dir: str, store: Store) -> str:
     if not batch.needs_writing:
         return ""
     if batch.replaced:
-        return "the journal is another one than the one it was copied from"
+        return "it is a copy of another journal"
     lacking = len(batch.entries)
     if lacking == 1 and batch.reaches_end:
         return "it lacks 1 entry of the journal"

@@ -1,4 +1,4 @@
-"""Whether the broker can be reached, and how far the news is behind."""
+"""Check whether the broker answers, and how many events wait."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def check(context: Context) -> Iterator[Finding]:
         if broker is not None:
             broker.check_safe()
     except MamError as error:
-        yield wrong(str(error), "events are stored and wait, and nobody hears of them", "mam config list")
+        yield wrong(str(error), "events wait in the journal, and subscribers get none", "mam config list")
         return
     if broker is None:
-        yield fine("none is configured; on one host the store carries the news")
+        yield fine("no broker is configured; subscribers follow the store")
         return
     problem = _unreachable(broker)
     if problem is not None:
         yield wrong(
             problem,
-            "events are stored and wait; subscribers elsewhere hear nothing",
+            "events wait in the journal; subscribers on other hosts get none",
             f"check that a broker listens at {broker.address}, and `mam config list`",
         )
     store = context.try_open()
@@ -68,14 +68,14 @@ def _lag(store: Store, broker: Broker, *, reachable: bool) -> Iterator[Finding]:
         said: list[str] = []
         Relay(store, broker, said.append).deliver(60.0)
         if relay_lag(store, broker).waiting:
-            raise Refused(why=said[-1] if said else "the broker did not take them")
+            raise Refused(why=said[-1] if said else "the broker did not accept them")
 
     if lag.served:
         yield fine(f"{count(lag.waiting, 'event')} on the way to {lag.broker}: a relay is sending")
         return
     yield wrong(
         f"{count(lag.waiting, 'event')} not sent to {lag.broker}, and no relay runs on this host",
-        "subscribers elsewhere hear of them only when something sends",
+        "subscribers on other hosts get them only when a relay or worker sends them",
         "mam relay --once",
         send if reachable else None,
     )

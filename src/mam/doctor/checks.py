@@ -1,4 +1,4 @@
-"""All checks, one after the other; none of them can keep the next one from looking."""
+"""Run all checks; an error in one does not stop the others."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ CHECKS = {
     "git": "mam.doctor.git",
     "stores": "mam.doctor.stores",
 }
-"""In the order in which they are done: what opening the store would wait for or sweep away is looked at before that. A
-new check is a module with `check(context)`, and a line here."""
+"""In this order: first the checks that opening the store would block or falsify. A new check is a module with
+`check(context)` and a line here."""
 
 
 class Result(Frozen):
@@ -53,20 +53,22 @@ def _run_check(check: str, context: Context, *, fix: bool) -> Iterator[Result]:
         for finding in findings:
             if finding.fix is not None:
                 mended += _apply_fix(finding)
-        told = {finding.why for finding in mended}
-        findings = [finding for finding in _run(check, context) if finding.state != FINE and finding.why not in told]
+        reported = {finding.why for finding in mended}
+        findings = [
+            finding for finding in _run(check, context) if finding.state != FINE and finding.why not in reported
+        ]
     for finding in (*mended, *findings):
         yield Result(check=check, finding=finding)
 
 
 def _apply_fix(finding: Finding) -> list[Finding]:
-    """What was mended is told as such; what could not be is found again by the next look."""
+    """The finding after the repair; a repair that failed keeps it."""
     assert finding.fix is not None
     try:
         finding.fix()
     except (MamError, OSError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return [finding.replace(state=WRONG, what=f"{finding.what}; mending it failed: {said}", mend=None, fix=None)]
+        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return [finding.replace(state=WRONG, what=f"{finding.what}; the repair failed: {problem}", mend=None, fix=None)]
     return [finding.replace(state=MENDED, mend=None, fix=None)]
 
 
@@ -75,9 +77,9 @@ def _run(check: str, context: Context) -> list[Finding]:
     try:
         found.extend(import_module(CHECKS[check]).check(context))
     except MamError as error:
-        found.append(wrong(str(error), "this could not be looked at"))
+        found.append(wrong(str(error), "mam could not run this check"))
     except OSError as error:
-        found.append(wrong(f"{error.filename or check}: {error.strerror or error}", "this could not be looked at"))
+        found.append(wrong(f"{error.filename or check}: {error.strerror or error}", "mam could not run this check"))
     except Exception as error:
         found.append(wrong(f"the check itself failed: {type(error).__name__}: {error}", "this is a bug in mam"))
     return found

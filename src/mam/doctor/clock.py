@@ -1,4 +1,4 @@
-"""Whether the clock can be believed: after this boot's records, and as the database server's."""
+"""Check the clock against the records and against the database server."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def check(context: Context) -> Iterator[Finding]:
     problems = list(_problems(context, now))
     yield from problems
     if not boot_id():
-        yield note("this system does not name its boots", "leases are judged by the wall clock alone")
+        yield note("this system has no boot id", "mam decides by the wall clock whether a lease has expired")
     if not problems:
         yield fine(_sound(context))
 
 
 def _sound(context: Context) -> str:
-    """No more than what was looked at."""
+    """Names only what was checked."""
     if context.try_open() is None:
-        return "the year of the clock is plausible; no store was opened that it could be compared with"
+        return "the year of the clock is plausible; no store was opened to compare it with"
     return "the clock is after every record" + (" and as the server's" if context.kind == POSTGRES else "")
 
 
 def _problems(context: Context, now: int) -> Iterator[Finding]:
     if now < BEFORE_MAM:
-        yield wrong("the clock says a year before mam was made", "times in records will mean nothing", SET_CLOCK)
+        yield wrong("the clock shows a year before mam existed", "times in records will be wrong", SET_CLOCK)
     store = context.try_open()
     if store is None:
         return
@@ -48,14 +48,14 @@ def _problems(context: Context, now: int) -> Iterator[Finding]:
             which = "ahead of" if ahead > 0 else "behind"
             yield wrong(
                 f"the clock is {abs(ahead) / 1000:.0f} s {which} the database server's",
-                "what this host shows and what the server decides about leases differ by that much",
+                "times on this host differ from the server's decisions about leases",
                 SET_CLOCK,
             )
     survey = context.survey()
     latest = survey.latest_ms if survey is not None else None
     if latest is not None and latest > now + TOLERATED_MS:
         yield wrong(
-            f"the latest record was written {format_age(latest - now)} in the future",
-            "the clock was set back, here or where it was written; after a restart leases last that much longer",
+            f"the latest record is from {format_age(latest - now)} in the future",
+            "a clock was set back; after a restart, leases last that much longer",
             SET_CLOCK,
         )

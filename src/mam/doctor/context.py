@@ -1,4 +1,4 @@
-"""What the checks look at: the settings and the store, as far as they can be opened."""
+"""What the checks share: the settings, the store and a survey of its jobs."""
 
 from __future__ import annotations
 
@@ -30,17 +30,16 @@ NEWEST = 50
 class JobSurvey(Frozen):
     statuses: Counter[str]
     open_agents: Counter[str]
-    """Of jobs that have not ended."""
+    """The agents of open jobs."""
     latest_ms: int | None
-    """When the latest of the open and of the newest jobs was written, by its record."""
+    """The latest `updated_at` of the open and the newest jobs."""
     expired: list[str]
-    """Running jobs whose lease ran out a while ago."""
+    """Running jobs whose lease expired more than a minute ago."""
     problems: list[Problem]
 
 
 class Context:
-    """Nothing here raises but `store`, which says why there is none. What was wrong with one way to look at it must not
-    keep the other checks from looking."""
+    """Only `store` raises an error; the other members return None, so that the other checks still run."""
 
     def __init__(
         self,
@@ -49,12 +48,12 @@ class Context:
         on_record: Callable[[str], None] = lambda _what: None,
     ) -> None:
         self.on_record = on_record
-        """Hears of each record that is read: there may be a million of them."""
+        """Called for each record, for the progress line."""
         self.bad_settings: MamError | None = None
         self.not_located: MamError | None = None
         self.located: StoreLocation | None = None
         self.not_opened: MamError | None = None
-        """Why the store is not opened: a check has found something that has to be mended first."""
+        """Why mam does not open the store: a check has found a problem that needs a repair first."""
         self._store: Store | None = None
         self._survey: JobSurvey | None = None
         self._is_store: bool | None = None
@@ -76,12 +75,12 @@ class Context:
 
     @property
     def directory(self) -> str | None:
-        """Where a store of this host keeps its files, if it is there and the user's own."""
+        """The directory of a local store, if it exists and the user trusts it."""
         return None if isinstance(self.not_opened, StoreUntrusted) else self.directory_unchecked
 
     @property
     def directory_unchecked(self) -> str | None:
-        """The same of a store that is not opened because it came with a repository: nothing in it is read."""
+        """The same without the check of trust; no file in it is read."""
         if self.located is None or self.located.kind == POSTGRES:
             return None
         if self.located.kind == FILES:
@@ -90,8 +89,8 @@ class Context:
 
     @property
     def is_store(self) -> bool:
-        """Whether a directory that was named is one of mam's. Opening another one would make a store of it, and mending
-        it would be an attack."""
+        """Whether the directory is a store. Opening another directory would create a store in it, and repairs would
+        change foreign files."""
         if self._is_store is None:
             path = self.located.path if self.located is not None and self.located.kind == FILES else ""
             self._is_store = is_files_store(path)
@@ -115,19 +114,19 @@ class Context:
             if self.located is None:
                 raise self.not_located or StoreUnavailable(store="the store", problem="is not known")
             if self.located.kind == FILES and not self.is_store:
-                raise StoreUnavailable(store=self.located.shown, problem="nothing in it is mam's")
+                raise StoreUnavailable(store=self.located.shown, problem="it contains no store")
             self._store = open_store(self.located, self.config)
         return self._store
 
     def try_open(self) -> Store | None:
-        """The store for checks that can do without."""
+        """The store; None if it cannot be opened."""
         try:
             return self.store
         except (MamError, OSError):
             return None
 
     def survey(self) -> JobSurvey | None:
-        """All jobs, read once; None when they cannot be."""
+        """The open jobs, read once; None if the store cannot be opened."""
         store = self.try_open()
         if self._survey is None and store is not None:
             self._survey = survey_jobs(store, self.on_record)

@@ -1,4 +1,4 @@
-"""Where the store lies: on a local disk, with room left."""
+"""Check that the store is on a local disk with free space."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def check(context: Context) -> Iterator[Finding]:
     if kind is not None:
         yield wrong(
             f"{directory} is on a network file system ({kind})",
-            "locks and renames do not hold across hosts there, so that two workers may get one job",
+            "locks do not work across hosts there, so two workers may claim the same job",
             "move it to a local disk, or use PostgreSQL (docs/stores.md)",
         )
     found = os.statvfs(directory)
     free = found.f_bavail * found.f_frsize
     if free < LEAST_BYTES:
         yield wrong(
-            f"{free // 1024**2} MiB are left on the disk of {directory}",
-            "when it is full every write is refused; nothing that was acknowledged is lost",
+            f"only {free // 1024**2} MiB are left on the disk of {directory}",
+            "on a full disk every write fails; acknowledged writes are not lost",
             f"df -h {directory}",
         )
     elif found.f_files > 0 and found.f_favail < LEAST_FILES:
         yield wrong(
-            f"{found.f_favail} more files fit on the disk of {directory}",
-            "every job is a file of its own",
+            f"the disk of {directory} has room for only {found.f_favail} more files",
+            "each job needs files of its own",
             f"df -i {directory}",
         )
     elif kind is None:

@@ -1,4 +1,4 @@
-"""What a check has to say, one line each: what, why it matters, and the command that mends it."""
+"""A finding of a check: what, why it matters, and the command that repairs it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Finding(Frozen):
     what: str
     why: str = ""
     mend: str | None = None
-    """The command that puts it right."""
+    """The command that repairs it."""
     fix: Callable[[], object] | None = None
-    """What `--fix` does about it: only what is safe and can be done twice."""
+    """The repair of `--fix`; it must be safe and repeatable."""
 
 
 def fine(what: str) -> Finding:
@@ -27,7 +27,7 @@ def fine(what: str) -> Finding:
 
 
 def note(what: str, why: str, mend: str | None = None, fix: Callable[[], object] | None = None) -> Finding:
-    """Worth knowing, and nothing that is broken."""
+    """A fact worth knowing that is not an error."""
     return Finding(state=NOTE, what=what, why=why, mend=FIX if fix is not None and mend is None else mend, fix=fix)
 
 
@@ -40,6 +40,6 @@ def count(number: int, noun: str) -> str:
 
 
 def first_few(names: list[str], most: int = 3) -> str:
-    """The first of many, and how many more there are."""
+    """The first names, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

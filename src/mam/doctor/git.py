@@ -1,4 +1,4 @@
-"""Whether git tracks the registry, or would: prompts and results would then be in everybody's history."""
+"""Check that git does not track the registry: prompts and results would be in the repository's history."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def check(context: Context) -> Iterator[Finding]:
         tracked = git.text("ls-files", "-z", "--", kept).split("\0")[:-1]
         ignored = not git.text("ls-files", "--others", "--exclude-standard", "--directory", "--", directory)
     except GitFailed:
-        yield fine("not inside a git repository, or git is not here to ask")
+        yield fine("not in a git repository, or git is not installed")
         return
     tracked = [name for name in tracked if os.path.basename(name) not in (".gitignore", "config.toml")]
     if tracked:
         yield wrong(
             f"git tracks {count(len(tracked), 'file')} of the registry, such as {tracked[0]}",
-            "prompts and results go into the history, and every checkout brings old statuses back",
+            "prompts and results get into the history, and a checkout restores old statuses",
             f"git -C {top} rm -r --cached -q {kept}, then commit",
         )
     if not ignored:
@@ -41,7 +41,7 @@ def check(context: Context) -> Iterator[Finding]:
         can = os.path.basename(kept) in (".mam", ".hermes") and not os.path.lexists(file)
         yield wrong(
             f"git does not ignore {kept}",
-            "the next `git add .` puts prompts and results into the history",
+            "the next `git add .` adds prompts and results to the history",
             None if can else f"echo '*' >> {file}",
             (lambda: _ignore(file)) if can else None,
         )

@@ -1,4 +1,4 @@
-"""Temporary files of writers that were killed. They hurt nobody, and are taken away when they are old enough."""
+"""Check for temporary files of killed writers; `--fix` removes old ones."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 OLD_SECONDS = 3600
 RECORD_SECONDS = 60
-"""For what is left of a record, which mam writes under the lock, in a moment."""
+"""For record files, which mam writes quickly under the lock."""
 _RECORD = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.events)?(?:\.[0-9a-f]{8})?\.tmp")
 _MADE_BY_MAM = re.compile(
     r"(?:secrets|pauses\.json|trusted\.json|config\.toml)\.[0-9a-f]{12}\.tmp"
     r"|(?:relay-[0-9a-f]{12}|audit\.failures|config\.json|project\.json)\.[0-9]+\.tmp"
     r"|registry\.db\.new(?:-wal|-shm)?"
 )
-"""Only names that mam itself gives: other programs' temporary files are their own business."""
+"""Only names that mam uses; files of other programs stay."""
 
 
 def check(context: Context) -> Iterator[Finding]:
@@ -38,12 +38,12 @@ def check(context: Context) -> Iterator[Finding]:
         old += _leftovers(context.directory, _RECORD, RECORD_SECONDS)
     if old:
         yield note(
-            f"{count(len(old), 'file')} of writers that were killed: {_names(old)}",
-            "they only take space",
+            f"{count(len(old), 'file')} of killed writers: {_names(old)}",
+            "they only use disk space",
             fix=lambda: _remove(old),
         )
     if not old:
-        yield fine("no leftovers")
+        yield fine("no leftover files")
 
 
 def _names(paths: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Whether somebody sits on the store's lock. A lock dies with its holder, so only a holder that lives can be stuck."""
+"""Check that no process holds a lock for long. A lock ends with its process, so only a live process can hold it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 3.0
 _LOOK_SECONDS = 0.05
 _FLOCK = "hhqqi4x"
-"""What the system is asked about a lock: kind, whence, first byte, bytes, process."""
+"""struct flock: kind, whence, first byte, bytes, process."""
 _WRITE_BYTE = 120
-"""Of the shared memory of an SQLite database: locked by whoever writes, in every version that shares a file."""
+"""The byte of SQLite's shared memory that a writer locks, in every version."""
 
 
 def check(context: Context) -> Iterator[Finding]:
-    """Before anything waits for it: a check that waited would find the lock free, and nobody would have been told."""
+    """Runs first: a check that waited for the lock would find it free afterwards."""
     looked, stuck = [], []
     if context.kind == FILES and context.directory is not None:
         looked.append("the store's")
         stuck += _stuck(os.path.join(context.directory, LOCK_FILE), _flock_holder)
         if stuck and context.not_opened is None:
-            problem = "its lock is held, so that it is not looked at; try again later"
+            problem = "a process holds its lock, so mam does not check it; try again later"
             context.not_opened = StoreUnavailable(store=context.directory, problem=problem)
     if context.database is not None and sys.platform == "linux" and struct.calcsize("P") == 8:
         looked.append("the store's")
@@ -45,16 +45,16 @@ def check(context: Context) -> Iterator[Finding]:
         stuck += _stuck(os.path.join(context.located.logs_dir, LOCK_FILE), _flock_holder)
     yield from stuck
     if looked and not stuck:
-        yield fine(f"nobody sits on {' or '.join(looked)} lock")
+        yield fine(f"no process holds {' or '.join(looked)} lock")
 
 
 def _stuck(path: str, held_by: Callable[[int], str | None]) -> list[Finding]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
-        return []  # nothing to hold; what is in its place is another check's to tell
+        return []  # no lock file; another check reports a missing store
     except OSError as error:
-        return [wrong(f"{path}: {error.strerror}", "nobody can take the lock, so that nothing can be written")]
+        return [wrong(f"{path}: {error.strerror}", "no process can take the lock, so nothing can be written")]
     try:
         who = _held_by_one(descriptor, held_by)
     finally:
@@ -64,15 +64,15 @@ def _stuck(path: str, held_by: Callable[[int], str | None]) -> list[Finding]:
     pid = who.rpartition(" ")[2]
     return [
         wrong(
-            f"{path} is held{who}, and has been for {PATIENCE_SECONDS:g} s",
-            "everybody else waits for it and gives up after lock_wait_seconds",
+            f"{path} has been held{who} for {PATIENCE_SECONDS:g} s",
+            "other processes wait for it and give up after lock_wait_seconds",
             f"ps -fp {pid}" if pid.isdigit() else f"fuser -v {path}",
         )
     ]
 
 
 def _held_by_one(descriptor: int, held_by: Callable[[int], str | None]) -> str | None:
-    """Who holds it all the time; None when it was free, or went from hand to hand."""
+    """The process that held it all the time; None if it was free or changed its holder."""
     ends, holders = time.monotonic() + PATIENCE_SECONDS, set()
     while time.monotonic() < ends:
         who = held_by(descriptor)
@@ -95,8 +95,8 @@ def _flock_holder(descriptor: int) -> str | None:
 
 
 def _writer(descriptor: int) -> str | None:
-    """Only asked, never taken: the database may be another program's. The store is not open yet, whose own locks would
-    go when this descriptor is closed."""
+    """Queries the lock without taking it, because the database may belong to another program. The store is not open
+    yet: closing this descriptor would release its locks."""
     asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _WRITE_BYTE, 1, 0)
     kind, *_range, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
     if kind == fcntl.F_UNLCK:

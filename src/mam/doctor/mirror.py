@@ -1,4 +1,4 @@
-"""The inbox's mirror: other programs read there what the registry says, so it has to say the same."""
+"""Check that the inbox's mirror, which other programs read, matches the registry."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def check(context: Context) -> Iterator[Finding]:
     drifted = [job_id for job_id in os.listdir(jobs_root) if is_job_id(job_id) and _drifts(mirror, store, job_id)]
     if drifted:
         yield wrong(
-            f"the mirror in {jobs_root} says something else than the registry about {count(len(drifted), 'job')}:"
+            f"the mirror in {jobs_root} differs from the registry for {count(len(drifted), 'job')}:"
             f" {first_few(sorted(drifted))}",
-            "programs that read it see a state that is not true",
+            "programs that read it see a wrong state",
             fix=lambda: repair(mirror, jobs_root, root, Registry(store), {}),
         )
     else:
-        yield fine("the inbox's mirror says what the registry says")
+        yield fine("the inbox's mirror matches the registry")
 
 
 def _drifts(mirror: Mirror, store: Store, job_id: str) -> bool:
-    """A job that only the mirror has is no drift: it may be another registry's, or an older program's."""
+    """A job that only the mirror contains is no difference: it may belong to another registry or program."""
     try:
         job = store.get(job_id)
     except (BadRecord, UnknownJob):

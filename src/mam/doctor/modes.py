@@ -1,4 +1,4 @@
-"""Whether other users can read or write what mam keeps: files 0600, directories that only the owner writes."""
+"""Check the modes of mam's files (0600) and directories (writable only by the owner)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_WRITTEN = 0o022
 
 
 def check(context: Context) -> Iterator[Finding]:
-    """Only of what is known to be mam's, by its place and its name: `--fix` changes the mode of nothing else."""
+    """Checks only paths that are mam's by directory and name; `--fix` changes no others."""
     found = _ModeCheck()
     if context.kind == FILES and context.directory is not None:
         found.directory(context.directory)
@@ -50,7 +50,7 @@ def _of_log(name: str) -> bool:
 class _ModeCheck:
     def __init__(self) -> None:
         self.open: list[tuple[str, int]] = []
-        """Path and mode of what others can reach and should not."""
+        """Path and correct mode of what other users can access."""
         self.foreign: list[str] = []
         self.looked = 0
 
@@ -66,7 +66,7 @@ class _ModeCheck:
                 self.files(path, _of_log)
 
     def tree(self, directory: str) -> None:
-        """Everything in a directory that mam has made for itself."""
+        """Everything in a private directory of mam."""
         if not os.path.isdir(directory) or os.path.islink(directory):
             return
         self.directory(directory)
@@ -92,20 +92,20 @@ class _ModeCheck:
     def findings(self) -> Iterator[Finding]:
         if self.foreign:
             yield wrong(
-                f"{count(len(self.foreign), 'path')} of other users: {first_few(self.foreign)}",
-                "mam leaves what others own alone, so that these jobs are not seen",
+                f"{count(len(self.foreign), 'path')} owned by other users: {first_few(self.foreign)}",
+                "mam ignores files of other users, so these jobs are not visible",
                 f"sudo chown -R {os.geteuid()} {os.path.dirname(self.foreign[0])}",
             )
         if self.open:
             paths = [path for path, _ in self.open]
             yield wrong(
-                f"{count(len(paths), 'path')} can be reached by other users: {first_few(paths)}",
-                "prompts, results and tokens are for you alone",
+                f"{count(len(paths), 'path')} accessible to other users: {first_few(paths)}",
+                "prompts, results and tokens are private",
                 fix=self._close_all,
             )
         if not self.foreign and not self.open:
             what = "1 file or directory is" if self.looked == 1 else f"{self.looked:,} files and directories are"
-            yield fine(f"{what} yours alone")
+            yield fine(f"{what} accessible only to you")
 
     def _close_all(self) -> None:
         for path, mode in self.open:

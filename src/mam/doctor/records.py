@@ -1,4 +1,4 @@
-"""Rows that mam cannot read, and record files that another program wrote."""
+"""Check for unreadable rows, changed record files and expired leases."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def check(context: Context) -> Iterator[Finding]:
         return
     for problem in survey.problems:
         if problem.file.endswith(".json"):
-            why = "the registry goes on with what it has; `mam adopt` takes such a file over"
+            why = "mam ignores the change; `mam adopt` accepts it"
             yield note(f"{problem.file}: {problem.problem}", why, f"mam adopt {problem.file.removesuffix('.json')}")
         else:
-            yield wrong(f"{problem.file}: {problem.problem}", "no worker gets this job until its row is mended")
+            yield wrong(f"{problem.file}: {problem.problem}", "no worker can claim this job until its row is repaired")
     if survey.expired:
         yield note(
-            f"{count(len(survey.expired), 'running job')} with a lease that ran out: {first_few(survey.expired)}",
-            "their workers are gone; the next claim takes them back",
+            f"{count(len(survey.expired), 'running job')} with an expired lease: {first_few(survey.expired)}",
+            "their workers are gone; the next claim returns the jobs to pending",
             "mam worker, or mam pick",
         )
     if not survey.problems:

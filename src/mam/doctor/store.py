@@ -1,4 +1,4 @@
-"""Whether the store is there, opens, and is of this version's form."""
+"""Check that the store exists, opens, has the current schema and is intact."""
 
 from __future__ import annotations
 
@@ -19,36 +19,38 @@ if TYPE_CHECKING:
 def check(context: Context) -> Iterator[Finding]:
     located = context.located
     if located is None:
-        yield wrong(str(context.not_located), "no verb finds its jobs", "mam where")
+        yield wrong(str(context.not_located), "no verb can find the jobs", "mam where")
         return
     if isinstance(context.not_opened, StoreUntrusted):
-        yield wrong(str(context.not_opened), "no verb uses it")
+        yield wrong(str(context.not_opened), "no verb uses this store")
         return
     init = f"mam init --store {located.shown}"
     if located.kind == FILES and os.path.isdir(located.path) and not context.is_store:
         empty = not os.listdir(located.path)
-        what = "is an empty directory" if empty else "has files, and nothing of mam's among them"
+        what = "is an empty directory" if empty else "contains files, but no store"
         why = (
-            "nothing has been registered here"
+            "no job has been registered here"
             if empty
-            else "it is left alone; a job registered here would be beside them"
+            else "mam leaves the files; a job registered here would be stored beside them"
         )
         yield note(f"{located.shown} {what}", why, init if empty else "mam where")
         return
     if located.exists is False:
-        yield note(f"there is no store at {located.shown}", "nothing has been registered here", init)
+        yield note(f"there is no store at {located.shown}", "no job has been registered here", init)
         return
     try:
         store = context.store
         store.end_offset()
     except StoreMissing as error:
-        yield note(str(error), "nothing has been registered here", init)
+        yield note(str(error), "no job has been registered here", init)
         return
     except StoreUnavailable as error:
-        yield wrong(str(error), "no verb can use it", _mend(str(error), located.shown, str(error.facts["store"])))
+        yield wrong(
+            str(error), "no verb can use this store", _mend(str(error), located.shown, str(error.facts["store"]))
+        )
         return
     except MamError as error:
-        yield wrong(str(error), "no verb can use it")
+        yield wrong(str(error), "no verb can use this store")
         return
     if located.kind in (SQLITE_KIND, FILES):
         is_files = located.kind == FILES
@@ -69,7 +71,7 @@ def _mend(problem: str, address: str, place: str) -> str | None:
 
 
 CHECKED_BYTES = 512 * 1024 * 1024
-"""A larger database takes longer to check than a person waits."""
+"""mam does not check a larger database, because this takes minutes."""
 
 
 def _integrity(path: str, mend: str) -> Iterator[Finding]:
@@ -78,24 +80,24 @@ def _integrity(path: str, mend: str) -> Iterator[Finding]:
     size = os.path.getsize(path)
     if size > CHECKED_BYTES:
         why = "checking all of it takes minutes"
-        yield note(
-            f"{path} has {size / 1e9:.1f} GB and was not read through", why, f"sqlite3 {path} 'PRAGMA quick_check'"
-        )
+        yield note(f"{path} has {size / 1e9:.1f} GB and was not checked", why, f"sqlite3 {path} 'PRAGMA quick_check'")
         return
     database = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     try:
         database.set_busy_timeout(10_000)
-        said = [str(row[0]) for row in database.execute("PRAGMA quick_check(3)")]
-        strays = database.execute("PRAGMA foreign_key_check").fetchall()
+        rows = [str(row[0]) for row in database.execute("PRAGMA quick_check(3)")]
+        orphans = database.execute("PRAGMA foreign_key_check").fetchall()
     except apsw.Error as error:
-        said, strays = [str(error)], []
+        rows, orphans = [str(error)], []
     finally:
         database.close()
-    if said != ["ok"]:
+    if rows != ["ok"]:
         yield wrong(
-            f"{path} is damaged: {said[0]}",
-            "jobs may be lost or answered wrongly",
+            f"{path} is damaged: {rows[0]}",
+            "jobs may be lost or wrong",
             mend,
         )
-    if strays:
-        yield wrong(f"{path}: {count(len(strays), 'row')} of no job", "something else has written into it", mend)
+    if orphans:
+        yield wrong(
+            f"{path}: {count(len(orphans), 'row')} without a job", "another program has written into the database", mend
+        )

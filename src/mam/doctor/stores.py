@@ -1,4 +1,4 @@
-"""The list of stores that this user has opened: entries of stores that are gone are forgotten on request."""
+"""Check the list of stores that this user has opened; `--fix` removes missing stores."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def check(_patient: Context) -> Iterator[Finding]:
     gone = [address for address in known if _is_gone(address)]
     if gone:
         yield note(
-            f"{count(len(gone), 'store')} in the list of yours, and gone: {first_few(gone)}",
-            "`mam list --everywhere` shows them as such",
+            f"{count(len(gone), 'store')} of your list missing: {first_few(gone)}",
+            "`mam list --everywhere` lists them as missing",
             fix=lambda: _forget(gone),
         )
     else:
-        yield fine(f"{count(len(known), 'store')} of yours")
+        yield fine(f"{count(len(known), 'store')} in your list")
 
 
 def _is_gone(address: str) -> bool:
-    """A server that does not answer is not gone. A store that comes back is remembered when it is next opened."""
+    """A server that does not answer is not missing. mam lists a store again when it is next opened."""
     path = address.removeprefix("sqlite://")
     return path.startswith("/") and not os.path.lexists(path)
 

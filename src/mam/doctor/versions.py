@@ -1,4 +1,4 @@
-"""Versions of what mam leans on, where a wrong one costs jobs."""
+"""Check the versions of SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sqlite_findings(version: str) -> Iterator[Finding]:
     if _is_broken(version):
         yield wrong(
             f"SQLite {version} has the WAL-reset bug (3.7.0 to 3.51.2)",
-            "several workers that write at once can damage the database, very rarely",
+            "concurrent writers can damage the database, very rarely",
             command_to_install(APSW),
         )
     else:

@@ -1,8 +1,7 @@
-"""What may stand at the end of a command line: the answer to a shell's Tab.
+"""Completion candidates for a command line.
 
-The verbs' own declarations say what there is, so that nothing here has to be kept up to date. An answer is one
-candidate a line, with a tab and a few words about it; `:files` leaves it to the shell, which knows files best. Whatever
-goes wrong is no answer: nobody wants an error message in the middle of a line.
+The candidates come from the declarations of the verbs. Each line has a candidate, a tab and a description; `:files`
+lets the shell complete file names. An error gives no candidates, because a message would disturb the command line.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 FILES = ":files"
 _PATHS = ("FILE", "DIR", "PATH", "ADDRESS", "FOLDER")
 _SHARED_OPTIONS = (
-    ("--store", "where the jobs are"),
-    ("--registry-dir", "the same, for a directory"),
+    ("--store", "the store"),
+    ("--registry-dir", "a store of files"),
     ("--json", "JSON"),
 )
 
 
 class _Command:
-    """The command's own table of verbs. It lies above the verbs, so it is asked for by name, when it is needed."""
+    """The table of verbs. mam.__main__ is imported by name, because it is a layer above this one."""
 
     def __init__(self) -> None:
         from importlib import import_module
@@ -44,7 +43,7 @@ class _Command:
 
 
 def print_candidates(words: list[str]) -> int:
-    """`words` are those behind `mam`, the last one as far as it is typed."""
+    """`words` follow `mam`; the last one may be incomplete."""
     try:
         for name, about in candidates(words):
             if name.isprintable() and name:
@@ -69,7 +68,7 @@ def candidates(words: list[str]) -> Iterator[Candidate]:
 
 
 def _leading_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The options that may stand before the verb, and what follows them."""
+    """The shared options before the verb, and the rest."""
     store_flags: dict[str, str] = {}
     at = 0
     while at < len(words) - 1 and words[at].startswith("--"):
@@ -85,7 +84,7 @@ def _verbs(command: _Command) -> Iterator[Candidate]:
 
 
 def _summary(verb: str) -> str:
-    """The first line of the verb's help, read and not imported: forty modules would take longer than the answer."""
+    """The first line of the verb's help, read from its file: importing forty modules takes too long."""
     path = os.path.join(os.path.dirname(os.path.dirname(__file__)), "verbs", f"{verb}.py")
     try:
         with open(path, encoding="utf-8") as file:
@@ -128,7 +127,7 @@ def _parser_candidates(
     if previous in options and options[previous].get("action") != "store_true":
         yield from _value_candidates(verb, previous, options[previous], typed, store_options)
     elif typed.startswith("-"):
-        shown = [*options.items(), ("--help", {"help": "explain this verb"})]
+        shown = [*options.items(), ("--help", {"help": "show the help of this verb"})]
         yield from _matching(typed, ((name, str(settings.get("help", ""))) for name, settings in shown))
     else:
         for names, settings in _declared(parser):
@@ -152,7 +151,7 @@ def _store_options(before: list[str]) -> dict[str, str]:
 def _value_candidates(
     verb: str, name: str, settings: Settings, typed: str, store_options: Mapping[str, str]
 ) -> Iterator[Candidate]:
-    """What may stand for one argument."""
+    """Candidates for one argument."""
     from mam.cli.args import completion_values as values
 
     metavar = str(settings.get("metavar", ""))

@@ -1,4 +1,4 @@
-"""Live values for completion: a bounded number, newest first, and never a store that had to be made."""
+"""Completion values from the store: a limited number, newest first. Completion never creates a store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mam.stores.port import Store
 
 MAX_CANDIDATES = 60
-"""More than anybody reads, and few enough to be read while a finger is on the key."""
+"""More than a person reads, and few enough to load quickly."""
 LABELS_FROM = 300
 WAIT_SECONDS = 1.0
 _OPEN = frozenset({PENDING, WAITING, RUNNING})
@@ -34,11 +34,11 @@ _STATUSES_BY_VERB = {
     "retry": frozenset({ERROR, CANCELLED, COMPLETED}),
     "result": frozenset({COMPLETED}),
 }
-"""Which jobs a verb can do something with; the others take any."""
+"""The statuses of jobs that a verb applies to; other verbs take any."""
 
 
 def statuses(typed: str, *, several: bool) -> Iterator[tuple[str, str]]:
-    """Also behind a comma, where a list is meant."""
+    """Statuses, also after a comma."""
     before, comma, last = typed.rpartition(",") if several else ("", "", typed)
     taken = before.split(",")
     for status in Status:
@@ -75,7 +75,7 @@ def _jobs(store: Store, typed: str, statuses_wanted: frozenset[Status] | None) -
 
 
 def labels(store_options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Those of open jobs first, then of the latest that ended."""
+    """Labels of open jobs, then of the latest ended jobs."""
     store = _store(store_options)
     if store is None:
         return
@@ -88,7 +88,7 @@ def labels(store_options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def choices_for(option: str) -> tuple[str, ...]:
-    """Options whose values are a few words, as the record knows them."""
+    """The values of an option that has a fixed set of them."""
     from mam.jobs.record import CHOICES
 
     return CHOICES.get(option.lstrip("-").replace("-", "_"), ())
@@ -121,7 +121,7 @@ def sessions() -> Iterator[tuple[str, str]]:
 
 
 def _store(store_options: Mapping[str, str]) -> Store | None:
-    """The store that the line so far means; None when there is none that can be read at once."""
+    """The store of the command line; None if it does not exist or cannot be opened quickly."""
     from mam.location.stores import locate, open_store
 
     config = load_config().replace(lock_wait_seconds=WAIT_SECONDS)

@@ -1,4 +1,4 @@
-"""What a new job may be told, for every verb that registers one."""
+"""The options of a new job, for every verb that registers one."""
 
 from __future__ import annotations
 
@@ -28,46 +28,54 @@ if TYPE_CHECKING:
 
 def add_job_options(parser: Parser) -> None:
     parser.add_argument("--agent", metavar="A", help=f"the kind of worker: {', '.join(AGENTS)}, …")
-    parser.add_argument("--agent-session", "-s", metavar="LABEL", help="who shall pick it; default: the agent's name")
+    parser.add_argument(
+        "--agent-session", "-s", metavar="LABEL", help="the label, which selects the worker; default: the agent's name"
+    )
     parser.add_argument("--timeout", type=parse_whole_seconds, metavar="S", default=3600,
-                        help="how long an attempt may take, 0 for ever (default 3600)")  # fmt: skip
+                        help="the longest time of an attempt, 0 for no limit (default 3600)")  # fmt: skip
     parser.add_argument("--idle-timeout", type=parse_whole_seconds, metavar="S", default=120,
-                        help="silence after which it shows as stalled, 0 for never (default 120)")  # fmt: skip
+                        help="time without output until it is quiet, 0 for never (default 120)")  # fmt: skip
     parser.add_argument("--artifact", action="append", default=[], metavar="PATH",
-                        help="a file that must be there for the job to be complete; repeat it for more")  # fmt: skip
-    parser.add_argument("--priority", type=number, metavar="N", default=0, help="higher is picked first")
-    parser.add_argument("--at", metavar="T", help="not before: +2h, 90s, 2026-11-15T10:00:00Z")
+                        help="a file that must exist when the job completes; repeatable")  # fmt: skip
+    parser.add_argument(
+        "--priority", type=number, metavar="N", default=0, help="workers claim a higher priority first (default 0)"
+    )
+    parser.add_argument("--at", metavar="T", help="the earliest start: +2h, 90s, 2026-11-15T10:00:00Z")
     parser.add_argument("--max-retries", type=number, metavar="N", default=3,
-                        help="how often `fail --retryable` tries again (default 3)")  # fmt: skip
-    parser.add_argument("--key", metavar="K", help="the same key gives the same job back instead of a second one")
-    parser.add_argument("--workdir", metavar="DIR", help="where the work is; default: here")
+                        help="how many retries `fail --retryable` allows (default 3)")  # fmt: skip
+    parser.add_argument("--key", metavar="K", help="a unique key: a second job with it is not registered")
+    parser.add_argument("--workdir", metavar="DIR", help="the directory to work in; default: the current one")
     add_sign(parser)
     _add_order(parser)
     _add_running(parser)
 
 
 def _add_order(parser: Parser) -> None:
-    group = parser.add_argument_group("in which order")
+    group = parser.add_argument_group("order")
     group.add_argument("--after", action="append", default=[], metavar="JOB",
-                       help="only once this job has completed; repeat it, or separate by commas")  # fmt: skip
+                       help="start after this job has completed; repeatable, or separated by commas")  # fmt: skip
     group.add_argument("--on-dependency-failure", metavar="WHAT", default="hold",
-                       help="if one fails: hold (wait for its retry), run or cancel (default hold)")  # fmt: skip
-    group.add_argument("--exclusive", metavar="KEY", help="at most one job of this key runs at a time")
+                       help="if it does not complete: hold (default), run or cancel")  # fmt: skip
+    group.add_argument("--exclusive", metavar="KEY", help="at most one job with this key runs at a time")
 
 
 def _add_running(parser: Parser) -> None:
-    group = parser.add_argument_group("how a worker runs it")
-    group.add_argument("--fresh", action="store_true", help="in an empty directory of its own")
-    group.add_argument("--worktree", action="store_true", help="in a git worktree and branch of its own")
+    group = parser.add_argument_group("execution")
+    group.add_argument("--fresh", action="store_true", help="run in a new, empty directory")
+    group.add_argument("--worktree", action="store_true", help="run in a new git worktree and branch")
     group.add_argument("--validate", metavar="SCRIPT",
-                       help="a script that looks at the outcome; trusted as it is now, by its hash")  # fmt: skip
+                       help="a script that checks the outcome; mam stores its hash")  # fmt: skip
     group.add_argument("--permissions", metavar="WORD", default="edit",
                        help="what the agent may do unasked: ask, edit (files here) or full (default edit)")  # fmt: skip
-    group.add_argument("--on-idle", metavar="WHAT", help="after the idle timeout: show (default) or stop")
+    group.add_argument(
+        "--on-idle",
+        metavar="WHAT",
+        help="after the idle timeout: show it as quiet (show, default) or stop the attempt (stop)",
+    )
 
 
 def choices_of(options: Options, config: Config) -> dict[str, Any]:
-    """The words of `draft_job` for what was said on the command line."""
+    """The arguments of `draft_job` from the options."""
     return {
         "label": options.agent_session,
         "timeout_sec": options.timeout,
@@ -131,17 +139,17 @@ def _parent_fields(registry: AnyRegistry, config: Config) -> dict[str, Any]:
 def prompt_of(options: Options) -> str:
     given = [text for text in (options.word, options.prompt, options.prompt_file) if text is not None]
     if len(given) != 1:
-        what = "what shall be done? Give" if not given else "only one prompt is taken: give"
-        raise BadInput(why=f"{what} PROMPT, --prompt TEXT or --prompt-file FILE")
+        what = "a prompt" if not given else "only one prompt"
+        raise BadInput(why=f"give {what}: PROMPT, --prompt TEXT or --prompt-file FILE")
     text: str = given[0] if options.prompt_file is None else read_text("prompt", options.prompt_file)
     return text
 
 
 def _after(options: Options) -> list[str]:
-    """An empty name is a script's empty variable; the job must not begin at once for want of one before it."""
+    """An empty name is a script's unset variable; the job must not start without its dependency."""
     names = [name.strip() for given in options.after for name in given.split(",")]
     if not all(names):
-        raise BadInput(why="--after lacks the id of a job; give one, or leave --after out if it waits for none")
+        raise BadInput(why="--after needs the id of a job; omit --after if the job has no dependency")
     return names
 
 
@@ -154,7 +162,7 @@ def _one_of(option: str, word: str) -> str:
 
 def _workspace(options: Options) -> str:
     if options.fresh and options.worktree:
-        raise BadInput(why="--fresh and --worktree name two places; give one of them")
+        raise BadInput(why="give --fresh or --worktree, not both")
     return "fresh" if options.fresh else "worktree" if options.worktree else "workdir"
 
 
@@ -168,12 +176,14 @@ def _validation(options: Options) -> dict[str, Any] | None:
 
 def _workdir(options: Options) -> str:
     if options.workdir is not None and not options.workdir.strip():
-        raise BadInput(why="--workdir names no directory; leave it out for this one")
+        raise BadInput(why="--workdir is empty; omit it to use the current directory")
     try:
-        whole = os.path.realpath if os.environ.get("MAM_JOB_ID") else os.path.abspath  # a child's place has no link
+        whole = (
+            os.path.realpath if os.environ.get("MAM_JOB_ID") else os.path.abspath
+        )  # the workdir of a child has no symbolic link
         workdir = whole(options.workdir if options.workdir is not None else os.getcwd())
     except FileNotFoundError:
-        raise BadInput(why="the working directory no longer exists; cd to one that does") from None
+        raise BadInput(why="the working directory no longer exists; change to another directory") from None
     check_text("workdir", workdir, 4096)
     if not os.path.isdir(workdir):
         raise BadInput(why=f"--workdir {workdir} is not a directory")
@@ -182,7 +192,7 @@ def _workdir(options: Options) -> str:
 
 def add_sign(parser: Parser) -> None:
     parser.add_argument(
-        "--sign", action="store_true", help="sign its events with a token of its own; so is done for a broker elsewhere"
+        "--sign", action="store_true", help="sign the job's events; always on for a broker on another host"
     )
 
 

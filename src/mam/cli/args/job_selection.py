@@ -1,10 +1,10 @@
-"""Verbs that take several jobs, or the filters of `list`."""
+"""Select jobs by id or by filters, and act on each of them."""
 
 from __future__ import annotations
 
 import os
 
-from mam.cli.render.streams import print_json_array, print_row, say
+from mam.cli.render.streams import print_json_array, print_row, say, say_error
 from mam.errors import BadInput, MamError
 from mam.jobs.status import parse_status
 from mam.stores.port import Query
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 def add_filters(parser: Parser) -> None:
     group = parser.add_argument_group("filters")
-    group.add_argument("--status", action="append", metavar="WORD", help="only these; repeat it, or separate by commas")
-    group.add_argument("--agent-session", "-s", metavar="LABEL", help="only jobs of this label")
-    group.add_argument("--since", metavar="T", help="only jobs registered since: 2h, 3d, 2026-11-15T10:00:00Z")
+    group.add_argument(
+        "--status", action="append", metavar="WORD", help="only these statuses; repeatable, or separated by commas"
+    )
+    group.add_argument("--agent-session", "-s", metavar="LABEL", help="only jobs with this label")
+    group.add_argument("--since", metavar="T", help="only jobs registered since then: 2h, 3d, 2026-11-15T10:00:00Z")
 
 
 def add_jobs(parser: Parser) -> None:
-    parser.add_argument("words", nargs="*", metavar="JOB", help="ids, or unique beginnings of them")
-    parser.add_argument("--job", action="append", metavar="JOB", help="the same, one each")
+    parser.add_argument("words", nargs="*", metavar="JOB", help="ids, or unique prefixes of them")
+    parser.add_argument("--job", action="append", metavar="JOB", help="a job, as JOB; repeatable")
     add_filters(parser)
 
 
@@ -44,24 +46,24 @@ def query_of(options: Options, registry: Registry) -> Query:
 
 
 def check_label(options: Options) -> None:
-    """No job has an empty label: it is a script's empty variable, and whoever waits for its jobs waits for none."""
+    """No job has an empty label. An empty one is a script's unset variable and must not select nothing silently."""
     if options.agent_session is not None and not options.agent_session.strip():
-        raise BadInput(why="the label is empty; leave --agent-session out for jobs of every label")
+        raise BadInput(why="the label is empty; omit --agent-session to select every label")
 
 
 def check_selection(options: Options, *, own: bool = False) -> None:
-    """Jobs or filters, one of them: said before any store is looked for."""
+    """Check that the command names jobs or filters, before mam looks for a store."""
     check_label(options)
     if named_jobs(options) and _filtered(options):
-        raise BadInput(why="name jobs or give filters, not both")
+        raise BadInput(why="give jobs or filters, not both")
     if not named_jobs(options) and not _filtered(options) and not (own and os.environ.get("MAM_JOB_ID")):
-        raise BadInput(why="which jobs? Give ids, or filters such as --status and --agent-session")
+        raise BadInput(why="give the ids of jobs, or filters such as --status and --agent-session")
 
 
 def selected_jobs(options: Options, registry: Registry, default_statuses: Iterable[Status]) -> list[str]:
-    """The jobs that were named, else those that the filters find, else the one this process was started for.
+    """The named jobs, otherwise those that match the filters, otherwise the job of this process.
 
-    Without --status the filters find only jobs that the verb can do something with, which are `meant`.
+    Without --status, the filters match only jobs in `default_statuses`.
     """
     if named_jobs(options):
         return list(dict.fromkeys(named_jobs(options)))
@@ -83,7 +85,7 @@ def _filtered(options: Options) -> bool:
 
 
 def act_on_each(jobs: Iterable[str], change: Callable[[str], Job], *, as_json: bool) -> int:
-    """One after the other; a failure is told and the rest goes on. The exit code is that of the first failure."""
+    """Apply `change` to each job. An error is printed and does not stop the rest; the first sets the exit code."""
     if not jobs:
         say("no job matches")
     code = 0
@@ -92,7 +94,7 @@ def act_on_each(jobs: Iterable[str], change: Callable[[str], Job], *, as_json: b
         try:
             changed = change(job)
         except MamError as error:
-            say(str(error))
+            say_error(error, as_json=as_json)
             code = code or error.exit_code
             continue
         if as_json:
@@ -105,10 +107,10 @@ def act_on_each(jobs: Iterable[str], change: Callable[[str], Job], *, as_json: b
 
 
 def single_attempt(options: Options, jobs: list[str]) -> int | None:
-    """An attempt is one job's count, so it cannot speak for several."""
+    """Each job counts its own attempts, so --attempt fits one job only."""
     attempt: int | None = options.attempt
     if attempt is not None and len(jobs) > 1:
-        raise BadInput(why="--attempt belongs to one job; name a single one")
+        raise BadInput(why="--attempt applies to one job; give exactly one")
     return attempt
 
 

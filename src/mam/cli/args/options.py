@@ -1,4 +1,4 @@
-"""What verbs share on the command line: the parser, the store, which job, which claim."""
+"""Options that verbs share: the store, the job, the attempt."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def parse_options(verb: str, module: ModuleType, arguments: list[str]) -> Options:
-    """The options of one verb, and those that every verb has."""
+    """Parse the options of a verb and those that every verb has."""
     parser = Parser(verb, module.__doc__ or "")
     module.add_arguments(parser)
     shared = parser.add_argument_group("for every verb")
-    shared.add_argument("--store", metavar="ADDRESS", help="where the jobs are; default: MAM_STORE, else the nearest")
-    shared.add_argument("--registry-dir", metavar="DIR", help="the same, for a directory of files")
-    shared.add_argument("--json", action="store_true", help="print JSON, complete and for programs")
+    shared.add_argument("--store", metavar="ADDRESS", help="the store; default: MAM_STORE, otherwise the nearest")
+    shared.add_argument("--registry-dir", metavar="DIR", help="a store of files, by its directory")
+    shared.add_argument("--json", action="store_true", help="print JSON, also for errors")
     options = parser.read(arguments)
     if "MAM_SESSION_DIR" in os.environ and not os.environ.get("MAM_JOB_ID"):
         _find_door_of_session(options)
@@ -36,8 +36,8 @@ def parse_options(verb: str, module: ModuleType, arguments: list[str]) -> Option
 
 
 def _find_door_of_session(options: Options) -> None:
-    """In a live session jobs come and go, so its environment names none. A job that is named, and that the session is
-    at, has the door of the worker that serves it; a word about any other goes the ordinary way."""
+    """A live session runs many jobs, so its environment names none. If the command names the current job of the
+    session, it uses the door of the worker; for any other job it uses the store."""
     words = [getattr(options, "word", None), getattr(options, "job", None), *getattr(options, "words", ())]
     named = [word for word in words if word]
     if not named or not hasattr(options, "attempt"):
@@ -114,38 +114,38 @@ def _open_store(options: Options, *, create: bool = False, config: Config | None
 
         config = load_config()
 
-    def made(address: str) -> None:
-        say(f"made a store at {address}")
+    def announce(address: str) -> None:
+        say(f"created a store at {address}")
 
-    return open_registry(options.store, options.registry_dir, config, create=create, announce=made)
+    return open_registry(options.store, options.registry_dir, config, create=create, announce=announce)
 
 
 def add_job(parser: Parser, *, own: bool = False) -> None:
     default = "; default: MAM_JOB_ID" if own else ""
-    parser.add_argument("word", nargs="?", metavar="JOB", help=f"the job's id, or a unique beginning of it{default}")
-    parser.add_argument("--job", metavar="JOB", help="the same")
+    parser.add_argument("word", nargs="?", metavar="JOB", help=f"the job's id, or a unique prefix of it{default}")
+    parser.add_argument("--job", metavar="JOB", help="the job, as JOB")
 
 
 def add_attempt(parser: Parser) -> None:
     parser.add_argument(
-        "--attempt", type=number, metavar="N", help="only if this attempt still holds the job (exit 4 if not)"
+        "--attempt", type=number, metavar="N", help="write only if this attempt holds the job (otherwise exit 4)"
     )
 
 
 def named_job(options: Options) -> str:
-    """The job that was named."""
+    """The job that the options name."""
     return _given(_named(options.word, options.job))
 
 
 def own_job(options: Options) -> str:
-    """The job that was named, else the one this process was started for."""
+    """The job that the options name, otherwise the job of this process."""
     named = _named(options.word, options.job)
-    # An empty name is a script's empty variable; it must not become the own job.
+    # An empty name is a script's unset variable; it must not select the own job.
     return _given(named if named is not None else os.environ.get("MAM_JOB_ID") or None)
 
 
 def own_attempt(options: Options, registry: AnyRegistry, job: str) -> int | None:
-    """The attempt that was named, else MAM_ATTEMPT if the job is the one this process was started for."""
+    """The attempt of the options, otherwise MAM_ATTEMPT if the job is that of this process."""
     own, held = os.environ.get("MAM_JOB_ID"), os.environ.get("MAM_ATTEMPT")
     if options.attempt is not None or not own or not held:
         given: int | None = options.attempt
@@ -153,17 +153,17 @@ def own_attempt(options: Options, registry: AnyRegistry, job: str) -> int | None
     if not _is_own(registry, job):
         return None
     if not held.isascii() or not held.isdigit():
-        raise BadInput(why=f"MAM_ATTEMPT is {held[:40]!r}, which is not a number")
+        raise BadInput(why=f"MAM_ATTEMPT is {held[:40]!r} and not a number")
     return int(held)
 
 
 def own_fence(options: Options, registry: AnyRegistry, job: str) -> Fence:
-    """The attempt that was named, else the own one, with the claim id of MAM_CLAIM if that belongs to it."""
+    """The attempt of the options or of this process, with MAM_CLAIM if that belongs to it."""
     return fence_of(own_attempt(options, registry, job), registry, job)
 
 
 def fence_of(attempt: int | None, registry: AnyRegistry, job: str) -> Fence:
-    """MAM_CLAIM names the claim only of the job MAM_JOB_ID under the attempt MAM_ATTEMPT."""
+    """MAM_CLAIM is the claim id of the job MAM_JOB_ID under the attempt MAM_ATTEMPT only."""
     claim_id, held = os.environ.get("MAM_CLAIM") or None, os.environ.get("MAM_ATTEMPT", "")
     if claim_id is not None and not (attempt is not None and held == str(attempt) and _is_own(registry, job)):
         claim_id = None
@@ -171,19 +171,18 @@ def fence_of(attempt: int | None, registry: AnyRegistry, job: str) -> Fence:
 
 
 def _is_own(registry: AnyRegistry, job: str) -> bool:
-    """Whether the job is the one this process was started for. A beginning of its id may still be another job's whole
-    id."""
+    """Whether the job is that of this process. A prefix of its id may be the full id of another job."""
     own = os.environ.get("MAM_JOB_ID", "")
     return bool(own) and (job == own or (own.startswith(job) and registry.resolve(job) == own))
 
 
 def _named(word: str | None, job: str | None) -> str | None:
     if word is not None and job is not None and word != job:
-        raise BadInput(why=f"two jobs were named, {word[:80]} and {job[:80]}; this verb takes one")
+        raise BadInput(why=f"this verb takes one job, not two ({word[:80]} and {job[:80]})")
     return word if word is not None else job
 
 
 def _given(job: str | None) -> str:
     if job is None:
-        raise BadInput(why="which job? Give its id, or a unique beginning of it; `mam list` shows them")
+        raise BadInput(why="give the id of a job, or a unique prefix of it; `mam list` prints the ids")
     return job

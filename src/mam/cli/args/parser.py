@@ -1,7 +1,7 @@
-"""The words behind a verb. Plain ones are read here; the rest is argparse's, whose import costs too much for a hook.
+"""Parse the arguments of a verb without argparse, whose import takes too long for a hook.
 
-A verb declares its arguments once, in argparse's own terms. What this module cannot read without doubt (`--help`, a
-mistake, an unusual form) is handed to a real argparse parser made from the same declarations, and its word counts.
+A verb declares its arguments once, with the parameters of argparse. What this module cannot parse for certain
+(`--help`, a mistake, an unusual form) goes to an argparse parser with the same declarations.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Parser(Group):
         self.document = document
         self.usage: str | None = None
         self.takes_command = False
-        """Whether what stands behind -- is somebody else's command line, to be left as it is."""
+        """Whether the words behind -- are another command."""
         self.subverbs: dict[str, str] = {}
-        """The second words of a verb that has some, and the module of each, which alone is imported."""
+        """The subverbs and their modules."""
         self.groups: list[Group] = []
 
     def add_argument_group(self, title: str) -> Group:
@@ -67,7 +67,7 @@ class Parser(Group):
 
 
 class _SimpleParser:
-    """Known options with their values, and words that begin with no dash."""
+    """Accepts declared options with their values, and words without a leading dash."""
 
     def __init__(self, parser: Parser) -> None:
         self.options = SimpleNamespace()
@@ -79,7 +79,7 @@ class _SimpleParser:
                 self._declare(names, settings)
 
     def parse(self, arguments: list[str]) -> bool:
-        """Whether all of it was plain."""
+        """Whether it accepted every argument."""
         words: list[str] = []
         rest = iter(arguments)
         for argument in rest:

@@ -1,4 +1,4 @@
-"""A verb whose first word chooses what the rest may be: `mam agents start …`. Only the chosen module is imported."""
+"""Verbs with subverbs, such as `mam agents start`. Only the module of the given subverb is imported."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _WITH_VALUE = ("--store", "--registry-dir")
 
 
 def parse_subverb(parser: Parser, arguments: list[str]) -> Options:
-    """Reads the first word and leaves the rest to a parser of that word's own."""
+    """Find the subverb and parse the rest with its own parser."""
     modules = parser.subverbs
     at = _first_word(arguments)
     if at is None:
         parser.parse_own(arguments)  # --help, or a mistake
-        raise BadInput(why=f"`mam {parser.verb}` needs one of {', '.join(modules)}; --help tells what each does")
+        raise BadInput(why=f"`mam {parser.verb}` needs one of {', '.join(modules)}; --help explains them")
     word = arguments[at]
     if word not in modules:
         raise BadInput(why=f"{one_line(word[:80])} is not a verb of `mam {parser.verb}`{nearest(word, modules)}")
@@ -35,7 +35,7 @@ def parse_subverb(parser: Parser, arguments: list[str]) -> Options:
 
 
 def _first_word(arguments: list[str]) -> int | None:
-    """Options of every verb may stand before it."""
+    """The index of the subverb, which shared options may precede."""
     at = 0
     while at < len(arguments) and arguments[at].startswith("-"):
         if arguments[at] == "--" or arguments[at] in ("--help", "-h"):

@@ -1,4 +1,4 @@
-"""Long texts from files and pipes, read no further than they could be accepted."""
+"""Read a prompt or a result from a file or from stdin, up to the accepted size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ def read_text(what: str, file: str) -> str:
     """The text in a file, or in stdin for `-`, byte for byte."""
     content = _stdin(what) if file == "-" else _file(what, file)
     if len(content) > TEXT_LIMIT:
-        raise BadInput(why=f"the {what} in {_name(file)} has more than the {TEXT_LIMIT:,} bytes that are taken")
+        raise BadInput(
+            why=f"the {what} in {_name(file)} has more than {TEXT_LIMIT:,} bytes, the largest size that mam accepts"
+        )
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -22,9 +24,9 @@ def read_text(what: str, file: str) -> str:
 
 def _stdin(what: str) -> bytes:
     if sys.stdin is None:
-        raise BadInput(why=f"the {what} was to come from stdin, which is closed")
+        raise BadInput(why=f"cannot read the {what} from stdin, which is closed")
     if sys.stdin.isatty():
-        say(f"type the {what}; Ctrl-D on an empty line ends it")
+        say(f"type the {what}, then Ctrl-D on an empty line")
     return sys.stdin.buffer.read(TEXT_LIMIT + 1)
 
 
@@ -33,9 +35,9 @@ def _file(what: str, file: str) -> bytes:
         with open(file, "rb") as opened:
             return opened.read(TEXT_LIMIT + 1)
     except OSError as error:
-        raise BadInput(why=f"the {what} cannot be read from {file[:200]}: {error.strerror}") from None
+        raise BadInput(why=f"cannot read the {what} from {file[:200]}: {error.strerror}") from None
     except ValueError:
-        raise BadInput(why=f"{file[:200]!r} is not the name of a file") from None
+        raise BadInput(why=f"{file[:200]!r} is not a valid file name") from None
 
 
 def _name(file: str) -> str:

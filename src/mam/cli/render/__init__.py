@@ -1,1 +1,1 @@
-"""Printing for people: tables, text, progress."""
+"""Output: tables, text, progress, errors."""

@@ -1,4 +1,4 @@
-"""Why nothing could be claimed, when there are jobs: what a person who knows of them would ask next."""
+"""Explain why no job of a label can be claimed although jobs are pending."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def claim_hint(registry: Registry, *labels: str) -> str:
-    """The rest of the sentence that says that there is no pending job; nothing where there is none indeed."""
+    """The end of the sentence "No pending job for LABEL"; empty if no job is pending."""
     return next(filter(None, (_of_label(registry, label) for label in labels)), "")
 
 
@@ -25,11 +25,10 @@ def _of_label(registry: Registry, label: str) -> str:
     if not count:
         return ""
     waits = "1 waits" if count == 1 else f"{count:,} wait"
-    return f" that may be claimed now ({waits} for an exclusive key in use; `mam explain JOB` says whose)"
+    return f" that may be claimed now ({waits} for an exclusive key in use; `mam explain JOB` names the job)"
 
 
 def _pending(registry: Registry, label: str) -> int:
-    """Those of a label that nobody could claim: all that stand before the last one that there could be. One question
-    that the indexes answer; to list them would take as long as there are jobs."""
+    """The number of pending jobs before the last possible one. The index answers this query at once."""
     last = draft_job(job_id="last", prompt="last", agent=label, priority=-1000).replace(number=sys.maxsize)
     return registry.store.ahead_of(last)

@@ -1,4 +1,4 @@
-"""How the demonstration is told: line by line, on a terminal above a chart that grows, and at the end as a whole."""
+"""Output of `mam demo`: a line for each step, on a terminal above a chart, and a summary."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ OWNERS = (KILLED_WORKER, *OTHER_WORKERS)
 PIPE_WIDTH, WIDTH_MOST = 100, 140
 REFRESHES = 8
 NEXT = (
-    ("mam run -- make test", "one command, followed to its end"),
-    ('mam register "…" --agent claude-code', "hand work out; whoever serves that label takes it"),
-    ("mam worker -s shell --concurrency 4", "take work, one after the other"),
-    ("mam watch", "all of it, live, what needs you first"),
-    ("mam --help", "the other verbs"),
+    ("mam run -- make test", "run one command and follow it"),
+    ('mam register "…" --agent claude-code', "register a job for an agent"),
+    ("mam worker -s shell --concurrency 4", "claim and run jobs"),
+    ("mam watch", "watch the jobs live"),
+    ("mam --help", "all verbs"),
 )
 
 
 class SilentOutput:
-    """For programs, which read the document at the end."""
+    """For --json, which prints one document at the end."""
 
     def __init__(self, timelines: JobTimelines) -> None:
         self._timelines = timelines
@@ -45,13 +45,13 @@ class SilentOutput:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Nothing to take down."""
+        """Nothing to close."""
 
     def show_step(self, at: float, text: str) -> None:
-        """Nobody listens."""
+        """Prints nothing."""
 
     def show_summary(self, promises: Sequence[Promise], kept: Sandbox | None) -> None:
-        """Nor now."""
+        """Prints nothing."""
 
     def _lines(self, width: int) -> list[list[Cell]]:
         by_job = parents_first(list(self._timelines.by_job.values()))
@@ -76,7 +76,7 @@ class PlainOutput(SilentOutput):
 
 
 class LiveOutput(SilentOutput):
-    """For a person at a terminal."""
+    """For a terminal."""
 
     def __init__(self, timelines: JobTimelines) -> None:
         from rich.console import Console
@@ -128,7 +128,7 @@ def make_output(timelines: JobTimelines, *, as_json: bool, live: bool) -> Silent
 
 
 def parents_first(by_job: list[Timeline]) -> list[Timeline]:
-    """As they were registered, each followed by the jobs that it handed out."""
+    """In the order of registration, each job followed by its children."""
     roots = [timeline for timeline in by_job if timeline.parent is None]
     return [
         found
@@ -138,7 +138,7 @@ def parents_first(by_job: list[Timeline]) -> list[Timeline]:
 
 
 def _path_hint() -> list[str]:
-    """`make demo` has mam in a private environment, where no shell looks for it; PATH begins with the stage."""
+    """`make demo` installs mam in a virtual environment that is not on PATH. PATH begins with the sandbox."""
     import shutil
     from shlex import quote
 
@@ -149,13 +149,13 @@ def _path_hint() -> list[str]:
 
 def _closing(kept: Sandbox | None) -> list[str]:
     longest = max(len(command) for command, _ in NEXT)
-    lines = ["", "Type next:", "", *_path_hint()]
+    lines = ["", "Next commands:", "", *_path_hint()]
     lines += [*(f"  {command:<{longest}}   {meaning}" for command, meaning in NEXT), ""]
     if kept is None:
-        return [*lines, "What you saw took place in a temporary directory, which is gone; --keep keeps it."]
+        return [*lines, "The demo ran in a temporary directory, which mam has removed; --keep keeps it."]
     return [
         *lines,
-        "What you saw was kept. To look around in it:",
+        "mam kept the directory. To inspect it:",
         "",
         f"  cd {kept.project}; export XDG_STATE_HOME={kept.state}",
         "  mam list; mam logs JOB; mam output JOB; mam explain JOB",

@@ -1,4 +1,4 @@
-"""The timeline of each job, drawn as text: who had it, for how long, and how it ended."""
+"""The timeline of each job as text: owner, duration and outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cell(Frozen):
 
 
 class Workers(Frozen):
-    """The workers, in the order of their colours, and when one was killed."""
+    """The workers in the order of their colours, and the times of kills."""
 
     owners: tuple[str, ...]
     killed_at: dict[str, float]
@@ -36,7 +36,7 @@ class Workers(Frozen):
 
 
 def chart(by_job: Sequence[Timeline], now: float, width: int, workers: Workers) -> list[list[Cell]]:
-    """One line for each job, and one for the time; a line is a run of cells with their styles."""
+    """One line for each job and one for the time; a line is a list of styled cells."""
     names = min(max((len(timeline.name) for timeline in by_job), default=0), NAME_MOST)
     end_room = max(END_LEAST, int(width * END_PART))
     room = min(BAR_MOST, max(BAR_LEAST, width - names - 4 - end_room))
@@ -54,8 +54,8 @@ def chart(by_job: Sequence[Timeline], now: float, width: int, workers: Workers) 
 
 def legend(workers: Workers) -> list[list[Cell]]:
     who = [Cell(text=f"{FILL * 2} {owner}  ", style=workers.colour(owner)) for owner in workers.owners]
-    first = ((PENDS, "pending"), (WAITS, "waiting"), (SIGN, "progress"), (AGAIN, "to be retried"))
-    second = ((DIES, "worker killed"), (DEAD, "not known yet"), (LOST, "the lease ran out, the job is free again"))
+    first = ((PENDS, "pending"), (WAITS, "waiting"), (SIGN, "progress"), (AGAIN, "retry follows"))
+    second = ((DIES, "worker killed"), (DEAD, "kill not detected yet"), (LOST, "lease expired, job pending again"))
     return [[*who, _words(first)], [_words(second)]]
 
 
@@ -68,7 +68,7 @@ def plain(lines: Iterable[Sequence[Cell]]) -> list[str]:
 
 
 def _bar(timeline: Timeline, now: float, whole: float, room: int, workers: Workers) -> list[Cell]:
-    """Character by character, so that however short a stretch is it is seen."""
+    """Character by character, so that every period is visible."""
     drawn = [Cell(text=" ")] * room
     for at, span in enumerate(timeline.spans):
         begin = _column(span.since, whole, room)
@@ -91,7 +91,7 @@ def _bar(timeline: Timeline, now: float, whole: float, room: int, workers: Worke
 
 
 def _mark_death(text: list[str], column: int) -> None:
-    """From there on nobody works on it, and nobody knows. Where something else stands, the mark stands beside it."""
+    """Marks the kill and the time until the lease expires, without hiding other marks."""
     worked = [at for at, letter in enumerate(text) if letter == FILL]
     exited_workers = [at for at in worked if at >= column] or worked[-1:]
     for at in exited_workers:
@@ -121,7 +121,7 @@ def _end(timeline: Timeline, room: int) -> Cell:
 
 
 def _axis(whole: float, room: int) -> str:
-    """Whole seconds, as many as there is place for."""
+    """Whole seconds, as many as fit."""
     step = next((step for step in (1, 2, 5, 10, 20, 30, 60) if whole / step <= room / 6), 60)
     drawn = [" "] * (room + 6)
     for second in range(0, int(whole) + 1, step):

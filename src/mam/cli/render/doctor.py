@@ -1,4 +1,4 @@
-"""What the doctor found, for a person: a mark and a sentence; below it, when it is not well, why and what mends it."""
+"""Findings of the doctor on a terminal: a mark and a sentence; below it the importance and the repair."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Page:
         line.add_column(width=1)
         line.add_column(width=CHECK_WIDTH, no_wrap=True)
         line.add_column(ratio=1, overflow="fold")
-        said = f"mended: {finding.what}" if finding.state == MENDED else finding.what
+        text = f"repaired: {finding.what}" if finding.state == MENDED else finding.what
         line.add_row(
-            Text(mark, style=style), Text(check, style="dim"), Text(one_line(said), style=style * (mark == "✖"))
+            Text(mark, style=style), Text(check, style="dim"), Text(one_line(text), style=style * (mark == "✖"))
         )
         self._console.print(line)
         if finding.state in (NOTE, WRONG):

@@ -1,6 +1,6 @@
-"""An agent's output on a person's terminal: text and colours pass, everything else that could act on it does not.
+"""Remove escape sequences other than colours from an agent's output.
 
-A sequence may be cut in two between chunks, so what is not yet complete is kept for the next one.
+A sequence may be split between chunks; the filter keeps an incomplete one for the next chunk.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import codecs
 import re
 
-# A title or a device control lasts until its end or the next escape, as it does on a terminal. So no part of the text
-# is looked at twice, however many sequences somebody begins.
+# A title or device control ends at its terminator or at the next escape, as on a terminal. So the time is linear in the
+# length of the text, whatever it contains.
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\x9c]*[\x07\x9c]?|[ -/]*[0-~])")
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c]*|[ -/]*)\Z")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")

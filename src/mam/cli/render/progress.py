@@ -1,4 +1,4 @@
-"""What `mam wait` shows while it waits: plain lines for a pipe, a bar on stderr for a person."""
+"""Progress of `mam wait` and of long operations: lines in a pipe, a bar on a terminal."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class EndedLines:
-    """One line for each job that ends."""
+    """Prints a line for each job that ends."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Nothing to take down."""
+        """Nothing to close."""
 
     def ended(self, job: Job) -> None:
         if stdout_is_terminal():
@@ -37,11 +37,11 @@ class EndedLines:
         sys.stdout.flush()
 
     def show(self, jobs: Iterable[Job]) -> None:
-        """A pipe has no use for what has not ended."""
+        """A pipe gets no progress."""
 
 
 class EndedBar(EndedLines):
-    """The same, above a bar that says how many have ended and what the others are doing."""
+    """The same, with a bar that shows the number of ended jobs and the status of the others."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -51,7 +51,7 @@ class EndedBar(EndedLines):
         self._pause()
 
     def ended(self, job: Job) -> None:
-        # Both streams may be the same terminal: the bar steps aside while a line is written.
+        # Both streams may be the same terminal, so the bar disappears while a line is written.
         self._pause()
         super().ended(job)
 
@@ -76,14 +76,14 @@ class EndedBar(EndedLines):
 
 @contextmanager
 def counting(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """For long work on many things: a function that is told how many more are done. A pipe sees nothing of it."""
+    """A function that advances a progress bar on a terminal and does nothing in a pipe."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _count: None
         return
     bars: list[Progress] = []
 
     def advance(count: int) -> None:
-        """What is done before there is anything to count shows nothing."""
+        """The first call creates the bar."""
         if not bars:
             bars.append(_counting_bar(what, total))
             bars[0].start()

@@ -1,4 +1,4 @@
-"""How the work goes, for a person: a summary, a bar for each day, and a table for each way of counting."""
+"""`mam stats` on a terminal: a summary, a bar for each day, and a table for each group."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def show(
 def _summary(total: Figures, registered: int, open_now: dict[str, int], hours: float | None) -> Text:
     if not total.ended:
         still = ", ".join(f"{number:,} {status}" for status, number in open_now.items())
-        return Text(f"no job has ended in this time; {still or 'none is open'}")
+        return Text(f"no job has ended in this period; {still or 'no open jobs'}")
     words = [f"{total.ended:,} ended", f"{registered:,} registered"]
     if hours is not None and hours >= 1:
         words.append(f"{total.ended / hours:,.1f} an hour")
@@ -54,7 +54,7 @@ def _summary(total: Figures, registered: int, open_now: dict[str, int], hours: f
 
 
 def _bars(console: Console, days: Sequence[Figures]) -> None:
-    """Each day's jobs on one line, in the colours of their ends; a day without any has an empty one."""
+    """One bar for each day, coloured by outcome; a day without jobs has an empty line."""
     known = {one.name: one for one in days}
     names = days_between(days[0].name, days[-1].name)[-DAYS_SHOWN:]
     most = max(one.ended for one in days)
@@ -69,7 +69,7 @@ def _bars(console: Console, days: Sequence[Figures]) -> None:
         for part, colour in PARTS:
             bar.append(_bar(getattr(one, part) * room / most), style=colour)
         bar.append(f" {one.completed:,}")
-        for number, word, colour in ((one.error, "failed", "red"), (one.cancelled, "cancelled", "bright_black")):
+        for number, word, colour in ((one.error, "error", "red"), (one.cancelled, "cancelled", "bright_black")):
             if number:
                 bar.append(f" + {number:,} {word}", style=colour)
         bar.truncate(console.width, overflow="ellipsis")
@@ -112,12 +112,12 @@ def _success(one: Figures) -> Text:
 
 
 def percent(share: float) -> str:
-    """100 % only if it is all of them."""
+    """100 % only for a share of exactly 1."""
     return "100 %" if share == 1 else f"{min(99, round(share * 100))} %"
 
 
 def span(seconds: float | None) -> str:
-    """The two units that matter: 45s, 3m 20s, 2h 5m, 1d 4h."""
+    """At most two units: 45s, 3m 20s, 2h 5m, 1d 4h."""
     if seconds is None:
         return "·"
     whole = round(seconds)

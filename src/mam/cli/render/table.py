@@ -1,4 +1,4 @@
-"""Tables and progress for a person at a terminal. Only imported when there is one: rich costs several bare starts."""
+"""Tables for a terminal. Imported only there, because the import of rich takes long."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SHORT = ("JOB", "STATUS", "AGENT", "LABEL", "AGE")
 DISPENSABLE = ("AGENT", "AGE", "LABEL")
-"""What a narrow terminal does without, in this order."""
+"""The columns that a narrow terminal omits, in this order."""
 NAME_MOST, PROMPT_LEAST = 24, 20
 
 STATUS_STYLES = {
@@ -40,11 +40,11 @@ WORD_STYLES = {
     "live": "green", "there": "green", "gone": "red", "expired": "red", "malformed": "red", "invalid": "red",
     "unknown": "yellow", "newer": "yellow", "stopped": "dim",
 }  # fmt: skip
-"""The word is always there too: no colour is needed alone."""
+"""Colours of words that are always shown too."""
 
 
 def print_jobs(jobs: Sequence[Job], now: Moment, pauses: Sequence[Pause] = ()) -> None:
-    """Short columns as wide as they need to be, the prompt in what is left of the line."""
+    """The prompt gets the width that the short columns leave."""
     console = Console(highlight=False)
     rows = [_cells(job, now, pauses) for job in jobs]
     widths = {name: max(len(name), *(row[name].cell_len for row in rows)) for name in SHORT}
@@ -76,10 +76,10 @@ def _cells(job: Job, now: Moment, pauses: Sequence[Pause]) -> dict[str, Text]:
 
 
 def status_text(job: Job, now: Moment, pauses: Sequence[Pause] = ()) -> Text:
-    """Icon, word and colour, so that none of them is needed alone."""
+    """Icon, word and colour; each is sufficient alone."""
     icon, colour = STATUS_STYLES[job.status]
     if is_quiet(job, now):
-        return Text("▶ running (stalled)", style="bold red")
+        return Text("▶ running (quiet)", style="bold red")
     if job.status is PENDING and blocking_pause(pauses, job, now) is not None:
         return Text("○ pending (paused)", style="dim cyan")
     unchecked = " (unchecked)" if job.status is COMPLETED and not job.checked else ""

@@ -1,4 +1,4 @@
-"""Text of others on its way to a person: nothing in it may steer a terminal or disguise what it says."""
+"""Make foreign text safe to print: no control characters and no invisible characters."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ if TYPE_CHECKING:
 
 UNSAFE = (
     r"\x00-\x1f\x7f-\x9f"  # C0, DEL and C1: escape sequences
-    r"\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff"  # invisible, or turning the line around
-    r"\ud800-\udfff"  # halves of characters, which no encoding takes
+    r"\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff"  # invisible, or reversing the text
+    r"\ud800-\udfff"  # surrogates, which no encoding accepts
 )
 _NAMES = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 
 def one_line(text: str) -> str:
-    """The text on one line, with everything unsafe as a visible escape."""
+    """The text on one line, with unsafe characters as visible escapes."""
     if text.isprintable():
         return text
     return re.sub(f"[{UNSAFE}]", _visible, text)
 
 
 def many_lines(text: str) -> str:
-    """The same for text that keeps its lines and tabs."""
+    """The same, but lines and tabs stay."""
     return "\n".join("\t".join(map(one_line, line.split("\t"))) for line in text.split("\n"))
 
 
 def first_line(text: str) -> str:
-    """What a table shows of a prompt: its first line that says something."""
+    """The first line that is not empty."""
     return one_line(text.strip().partition("\n")[0].rstrip())
 
 
 def json_safe(json_text: str) -> str:
-    """JSON that stays the same JSON: outside of strings these characters cannot occur, inside an escape will do."""
+    """Escapes unsafe characters, which JSON can contain only inside strings."""
     if json_text.isprintable():
         return json_text
     return re.sub(f"(?![\n])[{UNSAFE}]", lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
-    """` (did you mean …?)` when something is near, else nothing."""
+    """` (did you mean …?)` if a choice is similar, otherwise empty."""
     from difflib import get_close_matches
 
     found = get_close_matches(word, list(choices), n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""One line of the audit log as a line for a person."""
+"""Format a record of the audit log for `mam logs`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def format_line(line: Line) -> str:
-    """Time, event, what it says, and who said it."""
+    """Time, event, details and origin."""
     event = str(line.get("event", "?"))
     parts = [f"{line.get('timestamp', '?')}  {event:<14}", _what(event, line), *_remarks(line)]
     return "  ".join(part for part in parts if part).rstrip()

@@ -1,6 +1,6 @@
-"""Look after what mam keeps: `mam admin cleanup registry` is `mam agents cleanup`.
+"""Clean up: `mam admin cleanup registry` is `mam agents cleanup`.
 
-The name that users of the other system know.
+Another system uses this name for it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
-"""Take over what other programs wrote into the record files of a files store.
+"""Accept what other programs wrote into the record files.
 
-mam adopt JOB…        # the record files of these jobs
-mam adopt --all       # every record file that is new, changed or gone
-mam adopt --all -n    # only show what it would do
+For stores of files only.
 
-Such a write carries no attempt, so it counts as unfenced. mam restores its own fields, rejects a status that may not
-follow, and numbers new jobs by `created_at`, then by id. Exit code 1: mam rejected a status, or could not read a file.
+  mam adopt JOB…        # the record files of these jobs
+  mam adopt --all       # every record file that is new, changed or missing
+  mam adopt --all -n    # only show what it would do
+
+Such a write has no attempt, so it is unfenced. mam restores its own fields, rejects an illegal transition, and numbers
+new jobs by `created_at`, then by id. Exit code 1: mam rejected a status or could not read a file.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ REFUSED = 1
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("jobs", nargs="*", metavar="JOB", help="ids of jobs, or the beginning of one")
+    parser.add_argument("jobs", nargs="*", metavar="JOB", help="ids, or unique prefixes of them")
     parser.add_argument("--all", action="store_true", help="every record file that differs from the registry")
-    parser.add_argument("--dry-run", "-n", action="store_true", help="change nothing, only show what would be adopted")
+    parser.add_argument("--dry-run", "-n", action="store_true", help="only show what would be adopted")
 
 
 def run(options: Options) -> int:
     if bool(options.jobs) == bool(options.all):
-        raise BadInput(why="name the jobs whose files to adopt, or give --all")
+        raise BadInput(why="give the jobs whose files to adopt, or --all")
     from mam.cli.render.progress import counting
     from mam.stores.files.adopt import adopt, foreign_ids
     from mam.stores.files.store import FilesStore
@@ -51,7 +53,7 @@ def run(options: Options) -> int:
 
 
 def _named(store: FilesStore, text: str) -> str:
-    """A job of the registry, or a record file that is not in it yet."""
+    """A job of the registry, or a record file that the registry does not contain yet."""
     from mam.jobs import input_rules
     from mam.registry import CANDIDATES_SHOWN, only_match
 
@@ -67,5 +69,5 @@ def _printed(adopted: list[Adopted], options: Options) -> int:
         for one in adopted:
             print_row(one.job_id, one.outcome, *([one.why] if one.why else []))
         if not adopted:
-            say("every record file is as mam wrote it")
+            say("no record file differs from what mam wrote")
     return REFUSED if any(one.outcome in ("refused", "unreadable") for one in adopted) else 0

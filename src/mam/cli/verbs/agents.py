@@ -1,27 +1,27 @@
-"""Know the live sessions of agents, and reach exactly the one that is meant.
+"""List, start, stop and reach live sessions of agents.
 
-the directory
-  publish   write down a session, and hold its name for as long as its lease lasts
-  refresh   begin the lease anew
+The directory of sessions:
+  publish   add a session to the directory; its name is reserved while its lease is valid
+  refresh   renew the lease
   resolve   print the id of the one live session of a name
-  list      all records, one line each: id, name, state, tmux session, agent, until when or why not
-  show      one record, whole
-  remove    take one's own record away
-  cleanup   take away what is missing, malformed or expired
+  list      print every record: id, name, state, tmux session, agent, end of the lease
+  show      print one record
+  remove    remove your own record
+  cleanup   remove records that are missing, malformed or expired
 
-sessions in tmux
-  start     start a session, and a companion that keeps its lease
-  stop      end it
-  attach    go there
-  restart   a new session of the same name, with a new generation
-  adopt     take over a tmux session that was started by hand
-  status    record, tmux, process and jobs side by side
-  send      type a text into it, once and whole, and submit it
+Sessions in tmux:
+  start     start a session, and a companion process that renews its lease
+  stop      end a session
+  attach    attach your terminal to a session
+  restart   start a new session of the same name, with a new generation
+  adopt     add a tmux session that you started yourself
+  status    compare record, tmux, process and jobs
+  send      type a text into a session and submit it
 
-the programs
-  check     whether the coding agents are installed, and have the options that mam uses
+Programs:
+  check     check whether the coding agents are installed and have the options that mam uses
 
-An agent is named by its name (gpu, MAM-gpu and HOUMAO-gpu are one) or by its id. `mam agents VERB --help` says more.
+AGENT is a name (gpu, MAM-gpu and HOUMAO-gpu are the same) or an id. `mam agents VERB --help` has more.
 """
 
 from __future__ import annotations

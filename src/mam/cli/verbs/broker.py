@@ -1,7 +1,7 @@
-"""Run a small MQTT broker on this host, for trying things out without Mosquitto.
+"""Run a small MQTT broker on this host, for tests.
 
-It listens on 127.0.0.1 alone, keeps nothing, and asks nobody for a password. For anything more take Mosquitto:
-examples/mosquitto has a configuration with TLS, passwords and an access list.
+It listens on 127.0.0.1 only, stores nothing and has no passwords. For production use Mosquitto: examples/mosquitto has
+a configuration with TLS, passwords and an access list.
 
   mam broker &
   MQTT_BROKER=127.0.0.1 mam subscribe --all
@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--port", type=number, metavar="N", default=1883, help="where it listens (default 1883)")
+    parser.add_argument("--port", type=number, metavar="N", default=1883, help="the port to listen on (default 1883)")
 
 
 def run(options: Options) -> int:
@@ -29,5 +29,5 @@ def run(options: Options) -> int:
         raise BadInput(why="--port takes a number between 1 and 65535")
     from mam.bus.embedded import serve
 
-    serve(HOST, options.port, lambda: say(f"a broker listens on {HOST}:{options.port}; Ctrl-C ends it"))
+    serve(HOST, options.port, lambda: say(f"the broker listens on {HOST}:{options.port}; Ctrl-C stops it"))
     return 0

@@ -1,6 +1,6 @@
-"""Call jobs off, whoever holds them; prints each id.
+"""Cancel jobs, also those that a worker holds; print each id.
 
-Filters find jobs that have not ended. With --tree the jobs that they handed out are called off too.
+Filters match jobs that have not ended. --tree also cancels the jobs that these jobs registered.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def add_arguments(parser: Parser) -> None:
     add_jobs(parser)
     add_attempt(parser)
     add_broker(parser)
-    parser.add_argument("--reason", metavar="TEXT", help="why")
-    parser.add_argument("--tree", action="store_true", help="and all jobs that were registered from inside them")
+    parser.add_argument("--reason", metavar="TEXT", help="the reason, stored with the job")
+    parser.add_argument("--tree", action="store_true", help="also the jobs that these jobs registered, at any depth")
 
 
 def run(options: Options) -> int:
@@ -43,14 +43,14 @@ def run(options: Options) -> int:
 
     code = act_on_each(_trees(registry, jobs) if options.tree and jobs else jobs, cancel, as_json=options.json)
     if cancelled:
-        deliver(options, registry, cancelled[-1])  # with it go all that are in the journal before it
+        deliver(options, registry, cancelled[-1])  # this also sends every earlier entry of the journal
     return code
 
 
 def _trees(registry: Registry, jobs: list[str]) -> Iterator[str]:
-    """Each job, and when it is called off all below it: who has lost its claim hands out nothing new.
+    """Each job, then its descendants: a cancelled job can register no more children.
 
-    It is looked again until nothing is found, since a child may have handed out another before its own turn came.
+    The search repeats until it finds nothing, because a child may register another job before it is cancelled.
     """
     from mam.work.children import open_descendants
 
@@ -59,7 +59,7 @@ def _trees(registry: Registry, jobs: list[str]) -> Iterator[str]:
         try:
             root = registry.get(job)
         except MamError:
-            yield job  # whoever calls it off says what is wrong with it
+            yield job  # cancelling it reports the error
             continue
         if not root.status.ended:
             yield job

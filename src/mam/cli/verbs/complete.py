@@ -1,8 +1,8 @@
-"""End a job as done, with its result.
+"""End a job as completed, with its result; print the status.
 
-Refused while a file that the job promised is missing, so that it can be mended. Prints the status.
+mam rejects this while an expected artifact is missing, so that the worker can add it.
 
-  mam complete JOB --result "fixed: the clock was mocked twice"
+  mam complete JOB --result "fixed the flaky test"
   make report | mam complete JOB --result-file -
 """
 
@@ -23,14 +23,14 @@ def add_arguments(parser: Parser) -> None:
     add_job(parser, own=True)
     add_attempt(parser)
     add_broker(parser)
-    parser.add_argument("--result", metavar="TEXT", help="the answer, for `mam result`")
-    parser.add_argument("--result-file", metavar="FILE", help="the same from a file, or from stdin for -")
+    parser.add_argument("--result", metavar="TEXT", help="the result, which `mam result` prints")
+    parser.add_argument("--result-file", metavar="FILE", help="read the result from a file, or from stdin for -")
 
 
 def run(options: Options) -> int:
     name = own_job(options)
     if options.result is not None and options.result_file is not None:
-        raise BadInput(why="only one result is taken: give --result TEXT or --result-file FILE")
+        raise BadInput(why="give --result TEXT or --result-file FILE, not both")
     result = options.result if options.result_file is None else read_text("result", options.result_file)
     registry = job_registry(options)
     job = registry.complete(name, **own_fence(options, registry, name), result=result)

@@ -1,11 +1,13 @@
-"""Print what makes a shell complete mam's words: verbs, options, jobs, labels, statuses, settings.
+"""Print a shell's completion script for mam.
 
-  eval "$(mam completion bash)"                                 # in ~/.bashrc
-  eval "$(mam completion zsh)"                                  # in ~/.zshrc
+It completes verbs, options, jobs, labels, statuses and settings.
+
+  eval "$(mam completion bash)"    # in ~/.bashrc
+  eval "$(mam completion zsh)"     # in ~/.zshrc
   mam completion fish > ~/.config/fish/completions/mam.fish
 
-At each Tab the shell asks `mam completion words -- WORDS…`, which answers in well under a tenth of a second and never
-makes or changes anything.
+At each Tab, the shell runs `mam completion words -- WORDS…`, which takes well under a tenth of a second and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ SHELLS = ("bash", "zsh", "fish")
 
 def add_arguments(parser: Parser) -> None:
     parser.takes_command = True
-    parser.add_argument("word", nargs="?", metavar="SHELL", help=f"{', '.join(SHELLS)}; or words, for the shell itself")
+    parser.add_argument(
+        "word", nargs="?", metavar="SHELL", help=f"{', '.join(SHELLS)}; or words, which the script calls"
+    )
 
 
 def run(options: Options) -> int:
@@ -34,9 +38,9 @@ def run(options: Options) -> int:
 
         return print_candidates(options.command or [""])
     if options.word not in SHELLS:
-        store_flags = "which shell?" if options.word is None else f"{options.word[:40]!a} is not a shell that mam knows"
+        problem = "give a shell" if options.word is None else f"{options.word[:40]!a} is not a shell that mam supports"
         hint = "" if options.word is None else nearest(options.word, SHELLS)
-        raise BadInput(why=f"{store_flags}{hint}; there are {', '.join(SHELLS)}")
+        raise BadInput(why=f"{problem}{hint}; there are {', '.join(SHELLS)}")
     path = os.path.join(os.path.dirname(__file__), "completions", f"mam.{options.word}")
     with open(path, encoding="utf-8") as file:
         sys.stdout.write(file.read())

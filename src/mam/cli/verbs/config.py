@@ -1,15 +1,15 @@
 """Show and change the settings.
 
-  list    every setting: its value, its default, its variable, and who says so
-  get     one value
-  set     write one into your file, or with --project into the project's
-  unset   take one out again
-  path    print where your file is
-  edit    open it in your editor; it is taken over only if it is valid
+  list    print every setting: value, origin, default and variable
+  get     print one value
+  set     write a setting to your file, or with --project to the project's file
+  unset   remove a setting from the file
+  path    print the path of your file
+  edit    open the file in your editor; mam accepts it only if it is valid
 
-A setting is named as in the file, with dots: on_idle, broker.host, commands.my-agent.argv. A flag wins over the
-environment, which wins over your file, which wins over the project's file (as far as it is trusted), which wins over
-the default. `mam trust` lets a project's file count in full.
+The name of a setting has dots for tables: on_idle, broker.host, commands.my-agent.argv. In order of precedence: a flag,
+the environment, your file, the project's file (as far as you trust it), the default. `mam trust` accepts the whole file
+of a project.
 """
 
 from __future__ import annotations

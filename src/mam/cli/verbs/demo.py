@@ -1,7 +1,7 @@
-"""See it all in half a minute: real workers, one of them killed, and what became of each job.
+"""Show mam at work in half a minute: workers, retries, a kill.
 
-It takes place in a temporary directory with a store of its own; nothing of yours is read or changed. It exits 0 only
-if every promise it makes was kept.
+The demo runs real workers in a temporary directory with a store of its own. It reads and changes nothing of yours. The
+exit code is 0 only if every promise that it lists was kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BROKEN = 1
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--keep", action="store_true", help="keep the directory, to look around in it")
+    parser.add_argument("--keep", action="store_true", help="keep the directory, so that you can inspect it")
 
 
 def run(options: Options) -> int:
@@ -51,7 +51,7 @@ def run(options: Options) -> int:
         told.show_summary(promises, sandbox if options.keep else None)
     broken = [promise for promise in promises if not promise.kept]
     for promise in broken:
-        say(f"not kept: {promise.text} But {promise.problem}.")
+        say(f"broken promise: {promise.text} Problem: {promise.problem}.")
     return BROKEN if broken else 0
 
 

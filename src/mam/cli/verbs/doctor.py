@@ -1,11 +1,11 @@
-"""Look whether all is well: the store, the settings, and the machine under them.
+"""Check the store, the settings and the machine.
 
-One line for each thing: what it is, why it matters, and the command that mends it. Exit 1 if something is wrong; what
-is only worth knowing (a note) is not. The whole journal and every record are read: ten thousand jobs take two to three
-seconds of a processor.
+Each finding has a state, a description, its importance and the command that repairs it. Exit code 1: something is
+wrong. A note is not an error. The doctor reads the whole journal and every record: ten thousand jobs take two to three
+seconds of CPU time.
 
   mam doctor
-  mam doctor --fix          # mend what says so: caches, modes, leftovers, lags; never a record or the journal
+  mam doctor --fix    # repair caches, modes, leftover files and lags; never a record or the journal
 
 In a pipe: check, state, what, why and command, separated by tabs.
 """
@@ -18,7 +18,7 @@ from time import monotonic
 from mam.cli.render.streams import print_json, print_row, say, stdout_is_terminal
 from mam.doctor.checks import Result, run_checks
 from mam.doctor.context import Context
-from mam.doctor.finding import FINE, WRONG
+from mam.doctor.finding import FINE, WRONG, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ EACH, SHOWN_SECONDS = 100, 0.2
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--fix", action="store_true", help="mend what can be mended safely")
+    parser.add_argument("--fix", action="store_true", help="repair what is safe to repair")
 
 
 def run(options: Options) -> int:
@@ -46,13 +46,13 @@ def run(options: Options) -> int:
     if options.json:
         print_json({"sound": not broken, "findings": [_as_json(result) for result in found]})
     elif broken:
-        mendable = any(result.finding.fix is not None for result in found)
-        say(f"{broken} {'things are' if broken > 1 else 'thing is'} wrong{'; --fix mends some of it' * mendable}")
+        fixable = any(result.finding.fix is not None for result in found)
+        say(f"{count(broken, 'problem')} found{'; --fix repairs some of them' * fixable}")
     return 1 if broken else 0
 
 
 class ProgressLine:
-    """A line on a terminal that says how far a long look has come, and is gone when there is something to say."""
+    """A line on the terminal that counts the records read so far. It disappears before each finding."""
 
     def __init__(self) -> None:
         self._shows = sys.stderr is not None and sys.stderr.isatty()
@@ -61,10 +61,10 @@ class ProgressLine:
         self._is_shown = False
 
     def count_one(self, what: str) -> None:
-        count = self._counts[what] = self._counts.get(what, 0) + 1
-        if self._shows and count % EACH == 0 and monotonic() - self._shown_at >= SHOWN_SECONDS:
+        number = self._counts[what] = self._counts.get(what, 0) + 1
+        if self._shows and number % EACH == 0 and monotonic() - self._shown_at >= SHOWN_SECONDS:
             self._shown_at, self._is_shown = monotonic(), True
-            sys.stderr.write(f"\r\x1b[K{count:,} {what} looked at …")
+            sys.stderr.write(f"\r\x1b[K{number:,} {what} checked …")
             sys.stderr.flush()
 
     def clear_before_each(self, results: Iterable[Result]) -> Iterator[Result]:
@@ -78,7 +78,7 @@ class ProgressLine:
 
 
 def _print_results(results: Iterable[Result], show: Callable[[Result], None]) -> list[Result]:
-    """As they come: some checks take a while."""
+    """Print each result at once, because some checks take long."""
     found = []
     for result in results:
         show(result)

@@ -1,6 +1,6 @@
-"""End a job in error, or let it be tried again.
+"""End a job in error, or schedule a retry; print the status.
 
-With --retryable the job waits and is tried again, later each time, until its retries are used up. Prints the status.
+With --retryable, the job waits and is tried again, with a longer delay each time, until no retries are left.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def add_arguments(parser: Parser) -> None:
     add_job(parser, own=True)
     add_attempt(parser)
     add_broker(parser)
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, in a sentence")
-    parser.add_argument("--retryable", action="store_true", help="it may work later: wait, then try again")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="the reason, in one sentence")
+    parser.add_argument("--retryable", action="store_true", help="the job may succeed later: wait, then retry")
 
 
 def run(options: Options) -> int:
@@ -28,7 +28,7 @@ def run(options: Options) -> int:
     fence = own_fence(options, registry, name)
     job = registry.fail(name, reason=options.reason, **fence, retryable=options.retryable)
     if job.status == "waiting":
-        say(f"retry {job.retries} of {job.max_retries} may begin at {job.due_at}")
+        say(f"retry {job.retries} of {job.max_retries} can start at {job.due_at}")
     print_job(job, as_json=options.json, line=job.status)
     deliver(options, registry, job)
     return 0

@@ -1,6 +1,6 @@
-"""Print one job's record as JSON, or one field of it.
+"""Print a job's record as JSON, or one field of it.
 
-mam get JOB --field prompt     # the text alone, for a script
+mam get JOB --field prompt    # the text only, for a script
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     add_job(parser, own=True)
-    parser.add_argument("--field", metavar="NAME", help="print only this field; text is printed as it is")
+    parser.add_argument("--field", metavar="NAME", help="print only this field; text without quotes")
 
 
 def run(options: Options) -> int:
@@ -33,7 +33,7 @@ def run(options: Options) -> int:
         print_json(record)
         return 0
     if options.field not in record:
-        raise BadInput(why=f"a job has no field {options.field[:80]!r}; `mam get {job[:80]}` shows them")
+        raise BadInput(why=f"a job has no field {options.field[:80]!r}; `mam get {job[:80]}` prints all fields")
     value = record[options.field]
     if isinstance(value, str) and not options.json:
         print_text(value)
@@ -43,7 +43,7 @@ def run(options: Options) -> int:
 
 
 def _say_file_problem(registry: AnyRegistry, job_id: str) -> None:
-    """Warns if another program changed the record file of a job in a files store. A door has no store."""
+    """Report that another program changed the job's record file. A worker's door has no store."""
     look = getattr(getattr(registry, "store", None), "file_problem", None)
     found = look(job_id) if look is not None else None
     if found is not None:

@@ -1,7 +1,4 @@
-"""Say that a job is still worked on: its lease starts anew.
-
-Prints until when the claim is now believed.
-"""
+"""Renew the lease of a job; print when it expires."""
 
 from __future__ import annotations
 
@@ -17,7 +14,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     add_job(parser, own=True)
     add_attempt(parser)
-    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S", help="how long; default: as long as before")
+    parser.add_argument(
+        "--lease", type=parse_lease_seconds, metavar="S", help="the length of the lease; default: as before"
+    )
 
 
 def run(options: Options) -> int:

@@ -1,11 +1,13 @@
-"""Tell an agent's own hooks as events of its job. For the agent's settings, not for people.
+"""Report an agent's hooks as events of its job.
 
-Reads the JSON that a coding agent gives to a hook, prints nothing, always exits 0. In a job (MAM_JOB_ID) it is
-told as an event; in a session of `mam agents start` it is noted beside the session, where the worker that serves it
-reads it; elsewhere nothing is done. What the agent was asked, read or wrote is not passed on: only which hook it was,
-and of which tool.
+This verb is for the settings of a coding agent. It reads the JSON that the agent gives to a hook, prints nothing and
+always exits 0. In a job (MAM_JOB_ID), mam stores an event. In a session of `mam agents start`, mam writes to the log of
+the session, which its worker reads. Elsewhere it does nothing. mam passes on only the name of the hook and of the tool,
+never what the agent was asked, read or wrote.
 
-  "hooks": {"PermissionRequest": [{"hooks": [{"type": "command", "command": "mam hook claude-code"}]}]}
+  "hooks": {"PermissionRequest": [{"hooks": [
+    {"type": "command",
+     "command": "mam hook claude-code"}]}]}
 """
 
 from __future__ import annotations
@@ -19,23 +21,23 @@ if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
 
 SECONDS = 2.0
-"""The agent waits for its hooks, and some of them have to be over in 1.5 seconds in any case."""
+"""The agent waits for its hooks and allows some of them only 1.5 seconds."""
 
 INPUT_LIMIT = 64 * 1024 * 1024
-"""A tool's answer may be megabytes, and the hook that carries it is no less true for that."""
+"""The answer of a tool, which the hook carries, may have megabytes."""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("word", nargs="?", metavar="AGENT", help="who it is: claude-code, codex, …")
+    parser.add_argument("word", nargs="?", metavar="AGENT", help="the agent: claude-code, codex, …")
 
 
 def run(options: Options) -> int:
-    """Never anything but 0: an agent must not stumble over what only watches it."""
+    """Always 0: a hook must not disturb the agent."""
     return run_words([] if options.word is None else [options.word])
 
 
 def run_words(words: list[str]) -> int:
-    """The same before anything was parsed, since a wrong word is no reason to fail either."""
+    """The same for unparsed arguments, because wrong arguments must not fail either."""
     try:
         _exit_after_timeout()
         _silence_output()
@@ -43,7 +45,7 @@ def run_words(words: list[str]) -> int:
         from mam.agents.hook_events import safe_identifier
 
         _report(safe_identifier(named) or "agent", store, directory)
-    except BaseException:  # noqa: S110 - silence is the whole point
+    except BaseException:  # noqa: S110 - a hook reports no error
         pass
     return 0
 
@@ -66,7 +68,7 @@ def _silence_output() -> None:
 
 
 def _read(words: list[str]) -> tuple[str, str | None, str | None]:
-    """The agent, and the store if one was named; what else there is does not matter."""
+    """The agent, --store and --registry-dir; other words are ignored."""
     named, places = "", dict[str, str]()
     rest = iter(words)
     for word in rest:
@@ -105,7 +107,7 @@ def _report(agent: str, store: str | None, directory: str | None) -> None:
 
 
 def _log_for_session(agent: str, given: Any, session: str) -> None:
-    """Which job it belongs to is the worker's business: the session serves many, and a hook may come late."""
+    """The worker finds the job of the hook: a session serves many jobs, and a hook may come late."""
     import time
 
     from mam.agents.hook_events import log_line
@@ -119,7 +121,7 @@ def _log_for_session(agent: str, given: Any, session: str) -> None:
 
 
 def _read_input() -> bytes:
-    """All of it also when it is not used: the agent may still be writing."""
+    """Read everything even if it is not used, because the agent may still be writing."""
     parts: list[bytes] = []
     size = 0
     while size <= INPUT_LIMIT and (part := os.read(0, 1 << 20)):
@@ -129,7 +131,7 @@ def _read_input() -> bytes:
 
 
 def _sent_to_door(job: str, event_fields: dict[str, Any]) -> bool:
-    """Whether the worker was there. If it is gone, the store may still take the event."""
+    """False if the worker is gone; the store may still accept the event."""
     from mam.door_client import DoorClient
     from mam.errors import StoreUnavailable
 

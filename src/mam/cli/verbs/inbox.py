@@ -1,11 +1,11 @@
-"""Drop a prompt file, get exactly one job, find the result beside it.
+"""Run prompt files that are dropped into a directory.
 
-  watch   take what is dropped and run it, until told to stop
-  once    take what is there, run it to the end, and exit
-  status  what is in the inbox: waiting, running, refused, finished
+  watch   run new files until you stop it
+  once    run the files that exist now, then exit
+  status  print the files of the inbox: waiting, running, refused, finished
 
-Files are named ROOT/inbox/<owner>/<repo>/<branch>/…/x.prompt.md and become x.running.md, then x.done.md or x.error.md,
-which moves to ROOT/finished. `mam inbox VERB --help` says more, docs/inbox.md all of it.
+Each file becomes exactly one job. ROOT/inbox/<owner>/<repo>/<branch>/…/x.prompt.md is renamed to x.running.md, then to
+x.done.md or x.error.md, which moves to ROOT/finished. `mam inbox VERB --help` has more; docs/inbox.md has everything.
 
   cp fix-login.prompt.md inbox/acme/shop/main/
   mam inbox once --agent claude-code

@@ -1,6 +1,6 @@
-"""Make a store; prints its address.
+"""Create a store; print its address.
 
-The store is made where `mam where` says, so a store further up is found instead of making a second one.
+mam creates the store that `mam where` prints. If a parent directory has a store, mam uses that one and creates none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--sql", action="store_true", help="print the schema of a database instead of making it")
+    parser.add_argument("--sql", action="store_true", help="print the database schema and create nothing")
 
 
 def run(options: Options) -> int:
@@ -30,11 +30,11 @@ def run(options: Options) -> int:
     store = open_located(found, config).store
     if made:
         is_new = next(iter(store.entries(None)), None) is None
-        say(f"made a store at {found.shown}" if is_new else f"{found.shown} is brought up to date")
+        say(f"created a store at {found.shown}" if is_new else f"upgraded {found.shown}")
     else:
         elsewhere = found.shown != os.path.join(os.getcwd(), ".mam/jobs") and options.store is None
-        hint = "; `mam init --store .mam/jobs` makes one in this directory" if elsewhere else ""
-        say(f"there is a store already, {found.why}{hint}")
+        hint = "; `mam init --store .mam/jobs` creates one in this directory" if elsewhere else ""
+        say(f"the store exists already: {found.why}{hint}")
     if options.json:
         print_json({"store": found.shown, "made": made})
     else:

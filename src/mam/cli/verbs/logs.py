@@ -1,6 +1,6 @@
-"""Show what happened to a job, from the audit log.
+"""Show the history of a job from the audit log.
 
-The log is a copy that outlives the registry, so this also works for jobs and stores that are gone.
+The audit log outlives the registry, so this also works for jobs and stores that no longer exist.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     add_job(parser)
-    parser.add_argument("--tail", type=number, metavar="N", help="only the last N lines")
-    parser.add_argument("--list", action="store_true", help="every logged job: id, status, agent, label, prompt")
+    parser.add_argument("--tail", type=number, metavar="N", help="print only the last N lines")
+    parser.add_argument("--list", action="store_true", help="list every logged job: id, status, agent, label, prompt")
 
 
 def run(options: Options) -> int:
     if options.tail is not None and options.tail < 0:
-        raise BadInput(why="--tail takes the number of lines to show")
+        raise BadInput(why="--tail takes a number of lines")
     lines = None if options.list else _lines_at_door(options)
     if lines is None:
         from mam.config.settings import load_config
@@ -54,7 +54,7 @@ def run(options: Options) -> int:
 
 
 def _lines_at_door(options: Options) -> list[dict[str, Any]] | None:
-    """The lines from the worker that runs this process, if it knows the job; None to look for the log here."""
+    """The lines from the worker that runs this process; None if the worker does not know the job."""
     if not at_door(options):
         return None
     from mam.door_client import NotHere
@@ -66,7 +66,7 @@ def _lines_at_door(options: Options) -> list[dict[str, Any]] | None:
 
 
 def _logged(found: StoreLocation, config: Config, job: str) -> list[dict[str, Any]]:
-    """From the log; a job that came with another registry's archive has its events there and no line here."""
+    """The lines of the log. A job from the archive of another registry has no lines here; its events replace them."""
     try:
         return list(iter_lines(found.logs_dir, _resolved(found.logs_dir, job)))
     except UnknownJob:
@@ -81,13 +81,13 @@ def _logged(found: StoreLocation, config: Config, job: str) -> list[dict[str, An
 
 
 def _catch_up(found: StoreLocation, config: Config) -> None:
-    """Best effort: the log is readable either way, and the store may be gone."""
+    """Update the log if possible. The log is readable without the store, which may be missing."""
     try:
         catch_up_log(found, config)
     except (MamError, OSError) as error:
-        # Of a server nobody knows before it is asked; only one that answers can say that nothing is there.
+        # Whether a server has a store is known only when it answers.
         if found.exists or (found.exists is None and not isinstance(error, StoreMissing)):
-            say(f"the log may lack the latest lines: {error}")
+            say(f"the latest lines may be missing: {error}")
 
 
 def _resolved(logs_dir: str, text: str) -> str:

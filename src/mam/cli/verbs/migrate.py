@@ -1,8 +1,8 @@
-"""Copy a whole registry into another store, of any kind; the source stays as it is.
+"""Copy a registry into another store of any kind.
 
-FROM and TO are stores as `--store` takes them; TO must be new or empty. FROM may also be a tree that other programs
-left: `.hermes/jobs`, a queue of `job.json` and `state` files, or `live_agents`. Nobody can open TO before everything is
-in it and has been compared. Cut off, the same command goes on where it was.
+FROM and TO are addresses as for --store; TO must be new or empty. FROM stays unchanged. FROM may also be a directory of
+another program: `.hermes/jobs`, a queue of `job.json` and `state` files, or `live_agents`. TO cannot be opened before
+mam has copied and compared everything. After an interruption, run the same command again: it continues.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    places = "a store or a tree that other programs left, and a store that is new or empty"
-    parser.add_argument("words", nargs="*", metavar="FROM TO", help=places)
-    parser.add_argument("--dry-run", "-n", action="store_true", help="only read FROM, and say what would be copied")
+    addresses = "the source (a store or a directory of another program) and a new or empty store"
+    parser.add_argument("words", nargs="*", metavar="FROM TO", help=addresses)
+    parser.add_argument("--dry-run", "-n", action="store_true", help="only read FROM and print what would be copied")
 
 
 def run(options: Options) -> int:
     from mam.maintenance.old_agents import is_agents
 
     if options.store is not None or options.registry_dir is not None:
-        raise BadInput(why="both stores are named by FROM and TO; --store has no place here")
+        raise BadInput(why="`mam migrate FROM TO` does not accept --store")
     if len(options.words) != 2:
-        raise BadInput(why="which? `mam migrate FROM TO`, such as `mam migrate .mam/jobs sqlite:///home/me/jobs.db`")
+        raise BadInput(why="give FROM and TO: `mam migrate .mam/jobs sqlite:///home/me/jobs.db`")
     origin, target = map(_located, options.words)
     if origin.address == target.address:
         raise BadInput(why="FROM and TO are the same")
@@ -58,8 +58,8 @@ def _jobs(options: Options, origin: StoreLocation, target: StoreLocation) -> Mov
         moved = copy(source, destination.store, advance)
     destination.finish()
     keep_out_of_git(target)
-    with counting("told to the audit log", moved.jobs) as advance:
-        catch_up_log(target, config, advance)  # else the first act there would seem to be behind
+    with counting("written to the audit log", moved.jobs) as advance:
+        catch_up_log(target, config, advance)  # otherwise the first operation there would have to do it
     return moved
 
 
@@ -81,12 +81,14 @@ def _agents(options: Options, origin: StoreLocation, target: StoreLocation) -> M
         check_ownership(place)
     check_path_ownership(os.path.realpath(root_of(target.path)) + FILLING)
     if target.kind != FILES:
-        raise BadInput(why="sessions are copied into a directory; on a server each publishes itself")
+        raise BadInput(
+            why="sessions can be copied only into a directory; on a server, each session publishes its own record"
+        )
     return plan_agents(origin.path) if options.dry_run else copy_agents(origin.path, target.path)
 
 
 def _print_report(moved: Moved, options: Options, what: str) -> int:
-    """Exit 1 when something stayed behind: the rest is in place, and each of them is named."""
+    """Exit code 1 if something was not copied; each such file is named, and the rest is in place."""
     if options.json:
         left_behind = [found.as_dict() for found in moved.left_behind]
         print_json(
@@ -98,9 +100,9 @@ def _print_report(moved: Moved, options: Options, what: str) -> int:
         count = moved.jobs + moved.archived
         print_row(f"{count:,} {what if count != 1 else what[:-1]} {verb}{archived}")
     for found in moved.left_behind:
-        say(f"left behind: {found.file}: {found.problem}")
+        say(f"not copied: {found.file}: {found.problem}")
     if moved.left_behind and not options.dry_run:
-        say("whoever mends what was left behind migrates into another new store; this one is in use from now on")
+        say("to copy these too, repair them and migrate into another new store; this store is in use now")
     return 1 if moved.left_behind else 0
 
 

@@ -1,6 +1,7 @@
-"""Show what a job's agent printed, while it runs or afterwards; `mam logs` is the timeline.
+"""Show what a job's agent printed, during the run or afterwards.
 
-On a terminal only colours are left of its escape sequences; in a pipe it is byte for byte.
+On a terminal, mam removes escape sequences other than colours. In a pipe, the output is byte for byte. `mam logs` shows
+the history of the job.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     add_job(parser)
-    parser.add_argument("--follow", "-f", action="store_true", help="go on until the job has ended")
-    parser.add_argument("--attempt", type=number, metavar="N", help="of this attempt; default: the latest")
+    parser.add_argument("--follow", "-f", action="store_true", help="follow the output until the attempt ends")
+    parser.add_argument("--attempt", type=number, metavar="N", help="the attempt; default: the latest")
 
 
 def run(options: Options) -> int:
@@ -48,7 +49,7 @@ def output_log(registry: Registry, job: Job, attempt: int) -> str:
 
 
 def print_output(chunks: Iterator[bytes]) -> None:
-    """To a person, only what cannot change the terminal; to a program, everything."""
+    """On a terminal without escape sequences other than colours, in a pipe unchanged."""
     from mam.cli.render.escapes import EscapeFilter
 
     escapes = EscapeFilter() if sys.stdout.isatty() else None
@@ -64,7 +65,7 @@ def _read(log: str) -> Iterator[bytes]:
 
 
 def _followed(registry: Registry, job: Job, attempt: int) -> Iterator[bytes]:
-    """What comes, until this attempt holds the job no more."""
+    """New output, until this attempt no longer holds the job."""
     from mam.work.output_log import follow
 
     job = _begun(registry, job, attempt)
@@ -80,11 +81,11 @@ def _followed(registry: Registry, job: Job, attempt: int) -> Iterator[bytes]:
 
 
 def _begun(registry: Registry, job: Job, attempt: int) -> Job:
-    """A job that nobody has begun yet is waited for."""
+    """Wait until the job runs or has ended."""
     if job.status.ended or (job.status == "running" and job.attempt >= attempt > 0):
         return job
     if job.status != "running":
-        say(f"job {job.job_id[:8]} is {job.status}; its output is shown when it runs")
+        say(f"job {job.job_id[:8]} is {job.status}; the output follows when it runs")
         for seen in registry.follow([job.job_id]):
             if seen.status == "running" or seen.status.ended:
                 return seen
@@ -100,7 +101,7 @@ def _as_json(job: Job, attempt: int, log: str) -> int:
 def _where(job: Job, attempt: int) -> str:
     host = (job.run or {}).get("host")
     if not job.attempt:
-        return ": nobody has begun it"
+        return ": it has not run yet"
     if isinstance(host, str) and host != os.uname().nodename:
         return f": it ran on {host}"
-    return f": attempt {attempt} was not run by a worker of this user on this host"
+    return f": no worker of this user on this host ran attempt {attempt}"

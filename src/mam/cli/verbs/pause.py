@@ -1,8 +1,9 @@
-"""Let nobody claim: for an agent, for a label, or at all.
+"""Stop claims for an agent, for a label, or for all jobs.
 
-What runs goes on. Without --until it holds until `mam resume` with the same words. --list shows what is paused.
+Running jobs continue. Without --until, the pause lasts until `mam resume` with the same options. --list prints the
+pauses.
 
-  mam pause --agent claude-code --until +5h --reason "usage limit"
+  mam pause --agent codex --until +5h --reason "limit"
   mam pause --agent-session tmux:codex
 """
 
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     add_target(parser)
-    parser.add_argument("--until", metavar="T", help="for how long: +2h, 90s, 2026-11-15T10:00:00Z")
-    parser.add_argument("--reason", metavar="TEXT", help="said by `explain` to whoever wonders")
-    parser.add_argument("--list", action="store_true", help="show what is paused, and change nothing")
+    parser.add_argument("--until", metavar="T", help="when the pause ends: +2h, 90s, 2026-11-15T10:00:00Z")
+    parser.add_argument("--reason", metavar="TEXT", help="the reason, which `mam explain` prints")
+    parser.add_argument("--list", action="store_true", help="print the pauses and change nothing")
 
 
 def add_target(parser: Parser) -> None:
-    parser.add_argument("--agent", metavar="A", help="only jobs of this agent")
-    parser.add_argument("--agent-session", "-s", metavar="LABEL", help="only jobs of this label")
+    parser.add_argument("--agent", metavar="A", help="only jobs for this agent")
+    parser.add_argument("--agent-session", "-s", metavar="LABEL", help="only jobs with this label")
 
 
 def target(options: Options) -> tuple[str | None, str | None]:
@@ -53,13 +54,13 @@ def run(options: Options) -> int:
     if options.json:
         print_json(pause.as_dict())
     else:
-        say(f"{describe_pause(pause)}; `{resume_command(pause)}` lifts it")
+        say(f"{describe_pause(pause)}; `{resume_command(pause)}` ends the pause")
     return 0
 
 
 def _list(registry: Registry, options: Options) -> int:
     if any(given is not None for given in (options.agent, options.agent_session, options.until, options.reason)):
-        raise BadInput(why="--list shows every pause; it takes no other option")
+        raise BadInput(why="--list prints every pause and takes no other option")
     now = registry.store.clock.now()
     held = [pause for pause in registry.store.pauses() if pause.is_active(now)]
     if options.json:

@@ -1,7 +1,7 @@
-"""Move ended jobs into the archive, so that lists stay short and the registry small.
+"""Move ended jobs into the archive.
 
-`get`, `result`, `logs`, `retry` and `list --archived` still find them, and a broker forgets the last event of each that
-it kept. Nothing is deleted.
+This keeps lists short and the registry small; mam deletes nothing. `get`, `result`, `logs`, `retry` and
+`list --archived` still find archived jobs. A broker drops the retained last event of each.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ OLD = "30d"
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "--older-than", metavar="TIME", default=OLD, help=f"only jobs that ended so long ago (default: {OLD}): 12h, 7d"
+        "--older-than",
+        metavar="TIME",
+        default=OLD,
+        help=f"only jobs that ended longer ago than this: 12h, 7d (default: {OLD})",
     )
-    parser.add_argument("--status", action="append", metavar="WORD", help="only those that ended so; repeat it")
-    parser.add_argument("--dry-run", "-n", action="store_true", help="only say how many it would be")
+    parser.add_argument("--status", action="append", metavar="WORD", help="only jobs with this status; repeatable")
+    parser.add_argument("--dry-run", "-n", action="store_true", help="only print the number of jobs")
     add_broker(parser)
 
 
@@ -41,7 +44,7 @@ def run(options: Options) -> int:
     from mam.maintenance.retention import Retention, newest_too_old
 
     now = registry.store.clock.now().wall_ms
-    # Ends are known to the second: with 0 the jobs that ended in this very second are meant too.
+    # Ends have a precision of a second: 0 includes the jobs that ended in this second.
     retention = Retention(before=iso_second(now - round(seconds * 1000) + 1000), statuses=statuses)
     counts = _counted(registry, retention) if options.dry_run else _pruned(options, registry, retention)
     _print_counts(counts, newest_too_old(registry, retention), options)
@@ -55,7 +58,7 @@ def _pruned(options: Options, registry: Registry, retention: Retention) -> dict[
     with counting("moved into the archive") as moved:
         pruned = prune(registry, retention, moved)
     if pruned.last is not None:
-        deliver(options, registry, pruned.last)  # with it go all that left before it
+        deliver(options, registry, pruned.last)  # this also sends every earlier entry of the journal
     return pruned.counts
 
 
@@ -70,12 +73,12 @@ def _print_counts(counts: dict[Status, int], newest: Job | None, options: Option
     if options.json:
         print_json({"dry_run": options.dry_run, "moved": {status.value: count for status, count in counts.items()}})
     elif not counts:
-        say(f"nothing{'' if newest is None else ' else'} ended more than {options.older_than} ago")
+        say(f"no{'' if newest is None else ' other'} job ended more than {options.older_than} ago")
     else:
         for status, count in sorted(counts.items()):
             print_row(f"{count:,} {status} {what}")
     if newest is not None:
-        say(f"job {newest.job_id[:ID_PREFIX_SHOWN]} stays: it is the newest, and no number shall be given twice")
+        say(f"job {newest.job_id[:ID_PREFIX_SHOWN]} stays: it is the newest, and its number must not be assigned again")
 
 
 def _statuses(words: list[str] | None) -> frozenset[Status]:

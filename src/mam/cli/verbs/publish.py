@@ -1,12 +1,12 @@
-"""Tell an event of a job; prints its number.
+"""Report an event of a job; print its number.
 
 Events: started, permission_required, progress, completed, error.
 
   mam publish JOB progress --detail "half of the tests pass"
 
-The event is stored with the job. started, completed and error also move it; any event renews its lease. If a broker is
-configured it is then sent there, by the worker or relay that runs, else by this command; while the broker is away it
-waits in the journal.
+mam stores the event with the job. started, completed and error also change its status; every event renews the lease. If
+a broker is configured, the running worker or relay sends the event there, otherwise this command does. While the broker
+is unavailable, the event waits in the journal.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("words", nargs="*", metavar="[JOB] EVENT", help="the job (default: MAM_JOB_ID) and the event")
     parser.add_argument("--job", metavar="JOB", help="the job")
     parser.add_argument("--event", metavar="EVENT", help="the event")
-    parser.add_argument("--detail", default="", metavar="TEXT", help="one line for people")
-    parser.add_argument("--data", metavar="JSON", help="a JSON object for programs, 64 levels deep at most")
+    parser.add_argument("--detail", default="", metavar="TEXT", help="one line of text")
+    parser.add_argument("--data", metavar="JSON", help="a JSON object, at most 64 levels deep")
     add_attempt(parser)
     add_broker(parser)
 
@@ -56,7 +56,7 @@ def _job_and_event(options: Options) -> tuple[str, str]:
         words = [os.environ["MAM_JOB_ID"], *words]
     if len(words) != 2:
         raise BadInput(why="give a job and an event: `mam publish JOB progress --detail TEXT`")
-    if not os.environ.get("MAM_SOCKET"):  # a worker looks at it itself, and need not make us import what that takes
+    if not os.environ.get("MAM_SOCKET"):  # the worker checks the event, which saves the import here
         from mam.events.event import check_event
 
         check_event(words[1])

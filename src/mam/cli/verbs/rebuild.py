@@ -1,7 +1,7 @@
-"""Make the database of a files store anew from its record files.
+"""Rebuild the database of a files store from its record files.
 
-For a store whose database is lost, damaged, or older than its record files (a restored backup). The old database is
-kept in `.store/aside`. mam reports what the record files do not hold.
+Use this if the database is lost, damaged or older than the record files (after restoring a backup). mam keeps the old
+database in `.store/aside` and prints what the record files do not contain.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    """None of its own."""
+    """No arguments of its own."""
 
 
 def run(options: Options) -> int:
@@ -32,10 +32,10 @@ def run(options: Options) -> int:
     rebuilt = rebuild(located.path, SystemClock(), config.lock_wait_seconds)
     catch_up_log(located, config)
     for problem in rebuilt.made.unreadable:
-        say(f"left alone: {problem}")
-    say(f"record files do not hold these, and they are lost: {', '.join(rebuilt.unknown)}")
+        say(f"not read: {problem}")
+    say(f"lost, because record files do not contain it: {', '.join(rebuilt.unknown)}")
     if rebuilt.without_file:
-        say(f"only the old database has these jobs: {', '.join(rebuilt.without_file)}")
+        say(f"only the old database contains these jobs: {', '.join(rebuilt.without_file)}")
     if rebuilt.kept is not None:
         say(f"the old database is {rebuilt.kept}")
     if options.json:

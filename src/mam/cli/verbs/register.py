@@ -1,11 +1,14 @@
-"""Hand out a job; prints its id.
+"""Register a job; print its id.
 
-The first job also makes the store, unless there is one already (`mam where`).
+The first job also creates the store, unless one exists (`mam where`).
 
-  mam register "fix the flaky login test" --agent claude-code
-  mam register --prompt-file task.md --agent codex -s tmux:codex --artifact report.md
-  mam register "write the release notes" --agent codex --after 3fa2b1c9 --exclusive changelog
-  git diff | mam register --prompt-file - --agent claude-code --key "review-$(git rev-parse HEAD)"
+  mam register "fix the flaky test" --agent claude-code
+  mam register --prompt-file task.md --agent codex \\
+      -s tmux:codex --artifact report.md
+  mam register "write the release notes" --agent codex \\
+      --after 3fa2b1c9 --exclusive changelog
+  git diff | mam register --prompt-file - --agent codex \\
+      --key "review-$(git rev-parse HEAD)"
 """
 
 from __future__ import annotations
@@ -23,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("word", nargs="?", metavar="PROMPT", help="what to do")
-    parser.add_argument("--prompt", metavar="TEXT", help="the same")
-    parser.add_argument("--prompt-file", metavar="FILE", help="read it from a file, or from stdin for -")
+    parser.add_argument("word", nargs="?", metavar="PROMPT", help="the task")
+    parser.add_argument("--prompt", metavar="TEXT", help="the task, as PROMPT")
+    parser.add_argument("--prompt-file", metavar="FILE", help="read the task from a file, or from stdin for -")
     add_job_options(parser)
 
 
@@ -42,11 +45,11 @@ def run(options: Options) -> int:
 def _agent(options: Options, config: Config) -> str:
     agent: str | None = options.agent if options.agent is not None else config.default_agent
     if agent is None:
-        raise BadInput(why="who shall do it? Add --agent claude-code (or codex, shell, human, …)")
+        raise BadInput(why="no agent is given; add --agent claude-code (or codex, shell, human, …)")
     return agent
 
 
 def _say_known(registration: Registration, prompt: str) -> None:
     job = registration.job
-    differs = "" if job.prompt == prompt else "; it has another prompt, and this one was not stored"
-    say(f"the key {job.key} was used before: this is that job, {job.status}{differs}")
+    differs = "" if job.prompt == prompt else "; it has another prompt, and mam did not store this one"
+    say(f"a job with the key {job.key} exists and is {job.status}{differs}")

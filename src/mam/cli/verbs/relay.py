@@ -1,11 +1,11 @@
-"""Send the events of the journal to the broker, as they come, until it is stopped.
+"""Send the events of the journal to the broker until stopped.
 
-Every worker has one of these inside; this is for stores without a worker. Several are safe: one sends, the others take
-over when it ends. Killed anywhere it loses nothing: what the broker has not taken is sent again.
+Every worker runs a relay; this verb is for stores without a worker. Several relays are safe: one sends, and another
+takes over when it ends. A killed relay loses nothing: the next one sends again what the broker has not acknowledged.
 
   mam relay
-  mam relay --once          send what there is, and end
-  mam relay --status        how far behind it is
+  mam relay --once      # send the waiting events, then exit
+  mam relay --status    # print the number of waiting events
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 ONCE_SECONDS = 600.0
 STOP_SECONDS = 5.0
-"""How long a broker that does not answer may keep a relay that was told to stop."""
+"""How long a stopped relay waits for a broker that does not answer."""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--once", action="store_true", help="send what there is, and end")
-    parser.add_argument("--status", action="store_true", help="show how many events wait, and who sends them")
+    parser.add_argument("--once", action="store_true", help="send the waiting events, then exit")
+    parser.add_argument("--status", action="store_true", help="print how many events wait, and whether a relay runs")
     parser.add_argument(
-        "--from-now", action="store_true", help="leave out what is in the journal already, for a broker that is new"
+        "--from-now", action="store_true", help="skip what the journal already contains, for a new broker"
     )
     add_broker(parser)
 
@@ -63,7 +63,7 @@ def run(options: Options) -> int:
 
 
 def _brokers(registry: Registry, config: Config, options: Options) -> list[Broker]:
-    """The user's, for all jobs; without one, those that old records name themselves."""
+    """The configured broker; without one, the brokers that old records name."""
     from mam.bus.settings import configured_broker, record_broker
     from mam.stores.port import Query
 
@@ -86,7 +86,7 @@ def _prepare(brokers: list[Broker]) -> None:
     for broker in brokers:
         broker.check_safe()
         if broker.insecure and not broker.tls and not broker.is_local:
-            say(f"everybody on the way to {broker.address} can read and forge these events")
+            say(f"the connection to {broker.address} has no TLS: others can read and forge these events")
 
 
 def _skip_to_end(registry: Registry, brokers: list[Broker]) -> None:
@@ -121,13 +121,16 @@ def _run_forever(registry: Registry, brokers: list[Broker]) -> int:
             for other in others:
                 other.stop()
     except _Interrupted:
-        say("stopped before the broker had answered; what it has not taken waits in the journal")
+        say("stopped before the broker answered; unacknowledged events wait in the journal")
     return 0
 
 
 class _Sleeper:
-    """Sleeps until the journal has news or a signal says to stop. A signal that comes at work waits for its end, but
-    not for long, and the second one does not wait: whatever is cut off is sent again."""
+    """Sleeps until the journal has new entries or a signal stops the relay.
+
+    The first signal lets the current delivery finish within STOP_SECONDS; the second interrupts it. What is interrupted
+    is sent again later.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -140,21 +143,21 @@ class _Sleeper:
 
     def wait(self, others: list[BackgroundRelay], place: str | None, seconds: float) -> bool:
         self._asleep = True
-        came = True
+        woken = True
         try:
             if self._stopped:
-                return came
+                return woken
             if place is None:
                 time.sleep(seconds)
             else:
-                came = self._store.wait(place, seconds)
+                woken = self._store.wait(place, seconds)
         except _Interrupted:
             pass
         finally:
             self._asleep = False
         for other in others:
             other.wake()
-        return came
+        return woken
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
         at_once = self._asleep or self._stopped
@@ -165,7 +168,7 @@ class _Sleeper:
 
 
 class _Interrupted(Exception):
-    """A signal came while it slept, or the second one while it worked."""
+    """A signal arrived during a sleep, or a second one during a delivery."""
 
 
 def _show(registry: Registry, brokers: list[Broker], *, as_json: bool) -> int:
@@ -176,7 +179,7 @@ def _show(registry: Registry, brokers: list[Broker], *, as_json: bool) -> int:
         print_json([lag.as_dict() for lag in lags])
         return 0
     if not lags:
-        say("no broker is configured; the store alone carries the news")
+        say("no broker is configured; subscribers follow the store")
     for lag in lags:
         print_row(
             lag.broker, f"{lag.waiting} waiting", f"{lag.sent} sent", "a relay runs" if lag.served else "no relay runs"

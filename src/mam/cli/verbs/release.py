@@ -1,6 +1,6 @@
-"""Hand running jobs back unfinished; prints each id.
+"""Return running jobs to pending; print each id.
 
-That costs neither a loss nor a retry. Filters find running jobs only.
+This counts neither as a loss nor as a retry. Filters match running jobs only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Print what a completed job answered.
+"""Print the result of a completed job.
 
-In a pipe it comes byte for byte; --json wraps it.
+In a pipe, the result is byte for byte; --json adds the job's id and status.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run(options: Options) -> int:
 
 def _why_none(job: Job) -> str:
     if job.status is COMPLETED:
-        return f"Job {job.job_id} completed without a result; `mam complete --result` would have stored one."
+        return f"Job {job.job_id} completed without a result; `mam complete --result` stores one."
     if job.status.ended:
         return f"Job {job.job_id} has no result: it {in_words(job.status)} ({job.reason or 'no reason given'})."
     return f"Job {job.job_id} is {job.status} and has no result yet; `mam wait {job.job_id[:8]}` waits for its end."

@@ -1,4 +1,7 @@
-"""Lift a pause: the one of exactly this agent and label. --all lifts every one."""
+"""End a pause.
+
+It ends the pause with exactly this agent and label; --all ends every pause.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +19,22 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     add_target(parser)
-    parser.add_argument("--all", action="store_true", help="every pause there is")
+    parser.add_argument("--all", action="store_true", help="end every pause")
 
 
 def run(options: Options) -> int:
     registry = registry_of(options)
     agent, label = target(options)
     if options.all and (agent or label):
-        raise BadInput(why="--all lifts every pause; it takes no --agent and no --agent-session")
+        raise BadInput(why="--all ends every pause; omit --agent and --agent-session")
     wanted = registry.store.pauses() if options.all else [Pause(agent=agent, label=label)]
-    lifted = [one for one in wanted if registry.resume(one.agent, one.label)]
-    if not lifted and not options.all:
+    ended = [one for one in wanted if registry.resume(one.agent, one.label)]
+    if not ended and not options.all:
         others = "; ".join(one_line(one.scope) for one in registry.store.pauses())
-        raise Refused(why=f"{wanted[0].scope} is not paused; {f'there is: {others}' if others else 'nothing is'}.")
+        raise Refused(why=f"{wanted[0].scope} is not paused; {f'paused: {others}' if others else 'nothing is paused'}.")
     if options.json:
-        print_json({"resumed": [{"agent": one.agent, "label": one.label} for one in lifted]})
+        print_json({"resumed": [{"agent": one.agent, "label": one.label} for one in ended]})
     else:
-        for one in lifted:
+        for one in ended:
             say(f"resumed: {one_line(one.scope)}")
     return 0

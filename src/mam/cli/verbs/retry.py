@@ -1,7 +1,7 @@
-"""Register ended jobs anew; prints the id of each new job.
+"""Register ended jobs again; print the id of each new job.
 
-The new job names the old one in retry_of. Asked twice, it gives the same new job back. Filters find jobs in error
-that have not been retried, unless --status says otherwise.
+The field retry_of of the new job names the old one. A repeated retry returns the same new job. Without --status, the
+filters match jobs in error that have not been retried.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Hand one job to an agent here and now, follow it, and exit with its outcome.
+"""Run one job now, print its output, exit with its outcome.
 
-PROMPT goes to --agent, else to default_agent of the settings, else to the only agent that is installed. Behind --
-stands a command that is run as it is. The job runs in a session of its own: Ctrl-C only detaches, a second one within
-two seconds cancels.
+PROMPT goes to --agent, otherwise to the setting default_agent, otherwise to the only installed agent. The words behind
+-- are a command, which mam runs without an agent. The job runs in the background: Ctrl-C only detaches; a second
+Ctrl-C within two seconds cancels it. The exit code is 0 if the job completed, 7 if it ended in error, 8 if it was
+cancelled.
 
-  mam run "fix the flaky login test" --agent claude-code --artifact report.md
+  mam run "fix the flaky test" --agent claude-code
   mam run -- make test
   mam run -d --agent shell "make release && ./publish.sh"
 """
@@ -13,14 +14,21 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from threading import Thread
 
 from mam.cli.args.job_options import add_job_options, choices_of, prompt_of, register_in_store
-from mam.cli.render.streams import print_job
+from mam.cli.render.streams import print_job, print_json, say
+from mam.cli.render.text import one_line
+from mam.cli.verbs.output import output_log, print_output
 from mam.config.settings import load_config
-from mam.errors import BadInput, ProgramNotFound, ProgramUnfit
+from mam.errors import BadInput, MamError, ProgramNotFound, ProgramUnfit
+from mam.jobs.input_rules import ID_PREFIX_SHOWN
+from mam.jobs.status import CANCELLED, COMPLETED, PENDING, RUNNING, in_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from subprocess import Popen
 
     from mam.cli.args.parser import Options, Parser
@@ -29,24 +37,31 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 SHELL = "shell"
+DETACHED, ENDED_IN_ERROR, WAS_CANCELLED, UNREACHABLE = 130, 7, 8, 9
+MAX_WORKERS = 3
+"""How many workers mam starts, one after another, before it gives up."""
+CANCEL_SECONDS = 2.0
+"""How long a second Ctrl-C cancels the job."""
+POLL_SECONDS = 0.1
+"""The delay between the end of a job and the return to the shell."""
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("word", nargs="*", metavar="PROMPT", help="what to do, or COMMAND ARGS… behind --")
-    parser.add_argument("--prompt", metavar="TEXT", help="the same")
-    parser.add_argument("--prompt-file", metavar="FILE", help="read it from a file, or from stdin for -")
-    parser.add_argument("--detach", "-d", action="store_true", help="print the id and come back at once")
+    parser.add_argument("word", nargs="*", metavar="PROMPT", help="the task; or COMMAND ARGS… behind --")
+    parser.add_argument("--prompt", metavar="TEXT", help="the task, as PROMPT")
+    parser.add_argument("--prompt-file", metavar="FILE", help="read the task from a file, or from stdin for -")
+    parser.add_argument("--detach", "-d", action="store_true", help="print the id and return at once")
     add_job_options(parser)
     parser.takes_command = True
 
 
 def run(options: Options) -> int:
     if os.environ.get("MAM_SOCKET") and options.store is None and options.registry_dir is None:
-        raise BadInput(why="this is the inside of a job: hand work on with `mam register`, and `mam wait` for it")
+        raise BadInput(why="`mam run` does not work inside a job; use `mam register` and `mam wait`")
     config = load_config()
     prompt, agent = _prompt_and_agent(options, config)
     choices = choices_of(options, config)
-    if options.command and not options.after:  # what a job before it makes may be missing now
+    if options.command and not options.after:  # a dependency may still create the program
         _check_program(options.command[0], choices["workdir"], choices["workspace"])
     registry, registration = register_in_store(options, config, prompt=prompt, agent=agent, choices=choices)
     job = registration.job
@@ -59,18 +74,16 @@ def run(options: Options) -> int:
             start()
         print_job(job, as_json=options.json, line=job.job_id)
         return 0
-    from mam.cli.follow_job import follow
-
-    return follow(registry, job, start, as_json=options.json)
+    return _follow(registry, job, start, as_json=options.json)
 
 
 def _prompt_and_agent(options: Options, config: Config) -> tuple[str, str]:
-    """The prompt and who gets it. Prose is never run as a script: only what stands behind -- is a command."""
+    """Only words behind -- are a command; mam never runs a prompt as a script."""
     if options.command is not None:
         return _command(options), SHELL
     if len(options.word) > 1:
         words = " ".join(options.word)
-        raise BadInput(why=f'a prompt is one word to the shell: mam run "{words[:60]}"; a command stands behind --')
+        raise BadInput(why=f'put the prompt in quotes: mam run "{words[:60]}"; a command follows --')
     options.word = options.word[0] if options.word else None
     return prompt_of(options), options.agent if options.agent is not None else _agent(config)
 
@@ -79,17 +92,16 @@ def _command(options: Options) -> str:
     from shlex import join
 
     if options.word or options.prompt is not None or options.prompt_file is not None:
-        raise BadInput(why="give a prompt, or a command behind --, not both")
+        raise BadInput(why="give a prompt or a command behind --, not both")
     if not options.command:
-        raise BadInput(why="behind -- stands the command to run: mam run -- make test")
+        raise BadInput(why="give a command behind --: mam run -- make test")
     if options.agent not in (None, SHELL):
-        raise BadInput(why=f"a command behind -- is run as it is, not by {options.agent}; leave --agent out")
+        raise BadInput(why=f"mam runs a command behind -- without an agent; omit --agent {options.agent}")
     return join(options.command)
 
 
 def _check_program(word: str, workdir: str, workspace: str) -> None:
-    """What was mistyped is told here, where it was typed, and no job is made of it. What is in a directory that is made
-    for the job nobody knows yet."""
+    """Report a mistyped program before mam registers a job. A fresh directory or worktree does not exist yet."""
     from mam.machine.environment import can_run, shell_knows
 
     name, is_assignment, _ = word.partition("=")
@@ -113,22 +125,22 @@ def _agent(config: Config) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise BadInput(why=f"who shall do it? There are several agents here; add --agent {' or --agent '.join(found)}")
+        raise BadInput(why=f"several agents are installed; add --agent {' or --agent '.join(found)}")
     raise BadInput(
-        why="who shall do it? No agent was found on PATH; name one with --agent,"
+        why="no agent is installed on PATH; give one with --agent,"
         ' or run a command: mam run -- COMMAND, or a script: mam run --agent shell "SCRIPT"'
     )
 
 
 def _start_worker(options: Options, registry: Registry, job: Job) -> Popen[bytes]:
-    """A worker for this one job, in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it."""
+    """Start a worker for this job in a session of its own, which Ctrl-C and a closed terminal do not reach."""
     import subprocess
 
     from mam.util.state_dir import make_private
     from mam.work.state_dirs import work_directory
 
     directory = make_private(work_directory(registry.store.address))
-    # By the environment: an address may hold a password, and everybody can read a command line.
+    # In the environment, because an address may contain a password and other users can read a command line.
     store = options.store if options.store is not None else options.registry_dir
     env = dict(os.environ) if store is None else {**os.environ, "MAM_STORE": store}
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -144,3 +156,100 @@ def _start_worker(options: Options, registry: Registry, job: Job) -> Popen[bytes
         )
     finally:
         os.close(descriptor)
+
+
+# -- following -------------------------------------------------------------------------------------------------------
+
+
+def _follow(registry: Registry, job: Job, start: Callable[[], Popen[bytes]], *, as_json: bool) -> int:
+    """Print the output until the job ends. `start` starts a worker for the job."""
+    short = job.job_id[:ID_PREFIX_SHOWN]
+    restarter = _WorkerRestarter(start, lambda: registry.get(job.job_id).status.ended)
+    try:
+        if not job.status.ended:
+            restarter.start()
+        job = _until_ended(registry, job, quietly=as_json)
+    except KeyboardInterrupt:
+        if restarter.gave_up:
+            say(f"{MAX_WORKERS} workers ended before {short} did; `mam worker --job {short}` shows why")
+            return UNREACHABLE
+        return _detach(registry, job, short)
+    if as_json:
+        print_json(job.to_json())
+    else:
+        say(_outcome(job, short))
+    return 0 if job.status is COMPLETED else WAS_CANCELLED if job.status is CANCELLED else ENDED_IN_ERROR
+
+
+class _WorkerRestarter(Thread):
+    """Starts a worker for the job, and another if it was killed. After the last one it interrupts the main thread,
+    which would otherwise wait for ever."""
+
+    def __init__(self, start: Callable[[], Popen[bytes]], has_ended: Callable[[], bool]) -> None:
+        super().__init__(name="mam-restarter", daemon=True)
+        self._start_worker = start
+        self._has_ended = has_ended
+        self.gave_up = False
+
+    def run(self) -> None:
+        try:
+            for _ in range(MAX_WORKERS):
+                self._start_worker().wait()
+                if self._has_ended():
+                    return
+        except (MamError, OSError):
+            pass  # the main thread meets the same error
+        from _thread import interrupt_main
+
+        self.gave_up = True
+        interrupt_main()
+
+
+def _until_ended(registry: Registry, job: Job, *, quietly: bool) -> Job:
+    """Print the output of each attempt, also of one that ended before mam saw it run. Each reason for another attempt
+    is printed once."""
+    shown, reason = 0, None
+    for seen in registry.follow([job.job_id]):
+        if seen.status is PENDING and seen.attempt and seen.reason not in (None, reason) and not quietly:
+            reason = seen.reason
+            say(f"{seen.job_id[:ID_PREFIX_SHOWN]} runs again: {one_line(reason)}")
+        if seen.attempt > shown and not quietly:
+            shown = seen.attempt
+            print_output(_output(registry, seen))
+    return registry.get(job.job_id)
+
+
+def _output(registry: Registry, job: Job) -> Iterator[bytes]:
+    from mam.work.output_log import follow as follow_output
+
+    def ended() -> bool:
+        now = registry.store.get(job.job_id)
+        return now.status is not RUNNING or now.attempt != job.attempt
+
+    return follow_output(output_log(registry, job, job.attempt), ended, look_seconds=POLL_SECONDS)
+
+
+def _detach(registry: Registry, job: Job, short: str) -> int:
+    try:
+        say(f"detached; {short} continues. Ctrl-C within {CANCEL_SECONDS:g} s cancels it")
+        time.sleep(CANCEL_SECONDS)
+    except KeyboardInterrupt:
+        try:
+            registry.cancel(job.job_id, reason="Ctrl-C")
+        except MamError as error:
+            say(str(error))  # the job may have ended meanwhile
+            return DETACHED
+        say(f"cancelled {short}")
+        return WAS_CANCELLED
+    say(f"next: `mam output {short} --follow`, `mam wait {short}` or `mam cancel {short}`")
+    return DETACHED
+
+
+def _outcome(job: Job, short: str) -> str:
+    took = (job.run or {}).get("wall_seconds")
+    after = f" after {took:.1f} s" if isinstance(took, int | float) else ""
+    if job.status is COMPLETED:
+        return f"{short} completed{after}{'' if job.checked else ' (unchecked)'}"
+    # Some reasons are sentences with a full stop.
+    why = f": {one_line(job.reason).removesuffix('.')}" if job.reason and job.reason != job.status else ""
+    return f"{short} {in_words(job.status)}{after}{why}; `mam logs {short}` shows the history"

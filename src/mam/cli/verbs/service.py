@@ -1,9 +1,10 @@
-"""Print a systemd user unit that keeps the inbox watched, or a worker at work.
+"""Print a systemd user unit for the inbox or for a worker.
 
-WHAT is inbox or worker; what stands behind -- goes to the command as it is. The store, the directory and PATH are those
-of here and now. A store that needs a password takes it from PGPASSFILE or ~/.pgpass: a unit is no place for one.
+WHAT is inbox or worker; the words behind -- are its options. The unit uses the current store, directory and PATH. A
+store that needs a password reads it from PGPASSFILE or ~/.pgpass, because other users can read a unit.
 
-  mam service inbox -- --root ~/prompts --agent claude-code > ~/.config/systemd/user/mam-inbox.service
+  mam service inbox -- --root ~/prompts \\
+      > ~/.config/systemd/user/mam-inbox.service
   mam service worker -- -s shell --concurrency 4
 """
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
 
 KINDS = {"inbox": ("inbox", "watch"), "worker": ("worker",)}
-DESCRIPTIONS = {"inbox": "mam: takes dropped prompt files and runs them", "worker": "mam: takes jobs and runs them"}
+DESCRIPTIONS = {"inbox": "mam: runs prompt files of the inbox", "worker": "mam: claims jobs and runs them"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -30,9 +31,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     if options.word not in KINDS:
-        raise BadInput(
-            why="which service? `mam service inbox` or `mam service worker`; its own options stand behind --"
-        )
+        raise BadInput(why="give a service: `mam service inbox` or `mam service worker`; its options follow --")
     from mam.config.settings import load_config
     from mam.inbox.systemd_unit import unit_text
     from mam.location.stores import locate
@@ -49,7 +48,7 @@ def run(options: Options) -> int:
 
 
 def _checked(options: Options) -> list[str]:
-    """Read once as the command would read it, so that a typo shows now and not at the next boot."""
+    """Parse the options now, so that a mistake shows here and not at the next boot."""
     words: list[str] = [_expanded(word) for word in options.command or []]
     from mam.cli.args.options import parse_options
     from mam.cli.verbs import inbox, worker
@@ -60,7 +59,7 @@ def _checked(options: Options) -> list[str]:
 
 
 def _expanded(word: str) -> str:
-    """systemd knows no tilde, and starts elsewhere."""
+    """systemd does not expand a tilde."""
     name, equals, value = word.partition("=")
     if equals and name.startswith("--") and value.startswith("~"):
         return f"{name}={os.path.expanduser(value)}"

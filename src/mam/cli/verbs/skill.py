@@ -1,9 +1,9 @@
-"""Teach coding agents to use mam: a skill that they read when they need it.
+"""Install a skill that teaches coding agents to use mam.
 
-  install   put it where Claude Code, Codex and OpenCode look for skills, after asking
-  show      print it
+  install   write the skill to the skill directories of Claude Code, Codex and OpenCode, after a question
+  show      print the skill
 
-`mam skill VERB --help` says more.
+`mam skill VERB --help` has more.
 """
 
 from __future__ import annotations

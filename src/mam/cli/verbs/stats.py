@@ -1,15 +1,15 @@
-"""Show how the work goes: throughput, times, success, losses and cost, by label, agent and day.
+"""Show throughput, times, success and cost of the jobs.
 
-Counted are the jobs that ended since --since. Waiting is the time a job was pending until it was claimed, running the
-time it was held, all tries together; half of the jobs took at most the median, all but one in twenty the p95 (from 256
-seconds on, both are rounded down by less than a hundredth). Success is completed among those that were not called off.
-Days are those of UTC.
+The figures are grouped by label, agent and day (UTC) and cover the jobs that ended since --since. WAIT is the time from
+pending to the claim; RUN is the time under a claim, over all attempts. Both are medians, followed by the 95th
+percentile; above 256 seconds, mam rounds them down by less than one percent. Success is the share of completed jobs
+among those that were not cancelled.
 
-The first call reads the whole journal (ten thousand jobs take about two seconds of a processor) and keeps what it
-learned in the user's cache; later ones read only what is new.
+The first call reads the whole journal (ten thousand jobs take about two seconds of CPU time) and stores the figures in
+the user's cache. Later calls read only new entries.
 
-In a pipe: one line for all and one for each group: kind, name, ended, completed, error, cancelled, losses, retries,
-median and p95 of waiting, of running, tokens, cost; separated by tabs.
+In a pipe: one line for all jobs and one for each group: kind, name, ended, completed, error, cancelled, losses,
+retries, median and p95 of waiting, of running, tokens, cost; separated by tabs.
 """
 
 from __future__ import annotations
@@ -30,9 +30,14 @@ PERIOD = "30d"
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--since", metavar="T", default=PERIOD, help=f"only jobs that ended since (default: {PERIOD})")
     parser.add_argument(
-        "--by", action="append", metavar="WHAT", help=f"only by these: {', '.join(KINDS)}; repeat it, or use commas"
+        "--since", metavar="T", default=PERIOD, help=f"only jobs that ended since then (default: {PERIOD})"
+    )
+    parser.add_argument(
+        "--by",
+        action="append",
+        metavar="WHAT",
+        help=f"the groups: {', '.join(KINDS)}; repeatable, or separated by commas",
     )
 
 
@@ -45,7 +50,7 @@ def run(options: Options) -> int:
 
     now = registry.store.clock.now().wall_ms
     begin = parse_time(parse_since(options.since, now)) // 1000
-    # The first call may take a while; later ones read only what is new.
+    # The first call may take long.
     with counting("entries of the journal read") as told, StatsCache(registry.store, told) as cache:
         database = cache.database
         ended = figures.EndedJobs(database, begin)
@@ -83,7 +88,7 @@ def _kinds(words: list[str] | None) -> tuple[str, ...]:
     kinds = tuple(word.strip() for text in words for word in text.split(","))
     for word in kinds:
         if word not in KINDS:
-            raise BadInput(why=f"{word[:40]!a} is nothing to count by; there are {', '.join(KINDS)}")
+            raise BadInput(why=f"--by takes {', '.join(KINDS[:-1])} or {KINDS[-1]}, not {word[:40]!a}")
     return kinds
 
 

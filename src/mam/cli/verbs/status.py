@@ -1,7 +1,7 @@
-"""Print a job's status, or set it by hand.
+"""Print a job's status, or set it.
 
-`--set` does what the word means: running claims the job, completed ends it, pending hands it back. `waiting` is never
-set by hand. Prefer `complete`, `fail`, `release` and `cancel`, which can say more.
+`--set running` claims the job, `completed` ends it and `pending` releases it. mam rejects `--set waiting`. Prefer
+`complete`, `fail`, `release` and `cancel`, which accept a result or a reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     name = named_job(options)
     if options.attempt is not None and options.set is None:
-        raise BadInput(why="--attempt goes with --set; without it nothing is written")
+        raise BadInput(why="--attempt needs --set; without it mam writes nothing")
     word = None if options.set is None else parse_status(options.set)
     if word is None:
         job = job_registry(options).get(name)

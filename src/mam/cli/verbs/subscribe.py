@@ -1,14 +1,14 @@
-"""Tell the events of jobs as they come, until the jobs have ended; the exit code tells how.
+"""Print the events of jobs until the jobs have ended.
 
-Exits 0 if all completed, 7 if one ended in error, 8 if one was cancelled, 5 when it takes longer than --timeout or says
-nothing for longer than --idle-timeout. Both are the job's own if they are not given.
+The exit code is 0 if all completed, 7 if one ended in error, 8 if one was cancelled, and 5 if a job took longer than
+--timeout or sent no event for longer than --idle-timeout. Both default to the job's own timeouts.
 
   mam subscribe JOB...
   mam subscribe --all --json
 
-With a broker (MQTT_BROKER, or [broker] in config.toml) the news comes from there, else from the store. What an earlier
-`mam subscribe` has told already is not told again without --replay. --all begins now when it is run for the first time,
-and then goes on where the last one ended.
+With a broker (MQTT_BROKER, or [broker] in config.toml), the events come from the broker, otherwise from the store. mam
+prints an event that an earlier `mam subscribe` has printed only with --replay. The first --all starts now; a later one
+continues where the last one ended.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ ENDED_IN_ERROR, WAS_CANCELLED = 7, 8
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("words", nargs="*", metavar="JOB", help="ids, or unique beginnings of them")
-    parser.add_argument("--job", action="append", default=[], metavar="JOB", help="the same, one each")
+    parser.add_argument("words", nargs="*", metavar="JOB", help="ids, or unique prefixes of them")
+    parser.add_argument("--job", action="append", default=[], metavar="JOB", help="a job, as JOB; repeatable")
     parser.add_argument(
-        "--all", action="store_true", help="every job of the store, until it is stopped; from where the last one ended"
+        "--all", action="store_true", help="every job of the store, until stopped; continues where the last one ended"
     )
-    parser.add_argument("--from-now", action="store_true", help="with --all: leave out what came while nobody listened")
+    parser.add_argument("--from-now", action="store_true", help="with --all: skip the events since the last one ended")
     parser.add_argument(
-        "--timeout", type=parse_duration, metavar="S", help="give up after this long (exit 5), 0 for never"
+        "--timeout", type=parse_duration, metavar="S", help="give up after this time (exit 5), 0 for never"
     )
     parser.add_argument(
-        "--idle-timeout", type=parse_duration, metavar="S", help="give up after this much silence (exit 5)"
+        "--idle-timeout", type=parse_duration, metavar="S", help="give up after this time without an event (exit 5)"
     )
-    parser.add_argument("--replay", action="store_true", help="from the first event on, also what was told before")
+    parser.add_argument("--replay", action="store_true", help="start with the first event, also those printed before")
     add_broker(parser)
 
 
@@ -67,7 +67,7 @@ def run(options: Options) -> int:
 
     named = list(dict.fromkeys(options.words + options.job))
     if bool(named) == options.all:
-        raise BadInput(why="which jobs? Give ids, or --all")
+        raise BadInput(why="give the ids of jobs, or --all")
     config = load_config()
     located = locate(options.store, options.registry_dir, config)
     registry = open_located(located, config)
@@ -97,7 +97,7 @@ def _everything(bookmark: Consumer, log: AuditLog, options: Options) -> AllJobs:
     if bookmark.is_new or options.from_now:
         bookmark.skip_to_end()
     elif bookmark.starts_over:
-        say("the journal is not the one that was read before; it is read from its beginning")
+        say("the journal was replaced; reading it from the beginning")
 
     def moved(entry: Entry) -> None:
         bookmark.done(entry)
@@ -122,7 +122,7 @@ def _subscription(registry: Registry, job: Job, options: Options, log: AuditLog)
 
     seen = 0 if options.replay else min(_received(log, job.job_id), job.last_seq)
     if seen and not options.json:
-        say(f"{job.job_id[:ID_PREFIX_SHOWN]}: events up to {seen} were told before; --replay tells them again")
+        say(f"{job.job_id[:ID_PREFIX_SHOWN]}: events up to {seen} were printed before; --replay prints them again")
     idle = options.idle_timeout
     return Subscription(
         job.job_id,
@@ -131,13 +131,13 @@ def _subscription(registry: Registry, job: Job, options: Options, log: AuditLog)
         seen=seen,
         timeout=job.timeout_sec if options.timeout is None else options.timeout,
         idle_timeout=job.idle_timeout_sec if idle is None else idle,
-        # A job that still waits for its turn has nothing to say, unless somebody asked for exactly that.
+        # A job that has not started sends no events, so only an explicit --idle-timeout applies to it.
         idle_begins=idle is not None or job.status not in (PENDING, WAITING),
     )
 
 
 def _received(log: AuditLog, job_id: str) -> int:
-    """The subscriber's counter is its own history, so it survives a restart."""
+    """The last event that the audit log has as received, so that the position survives a restart."""
     from mam.audit.log import iter_lines
 
     numbers = [
@@ -166,12 +166,12 @@ def _broker(registry: Registry, jobs: list[Job], config: Config, options: Option
     broker.check_safe()
     require_client()
     if broker.insecure and not broker.tls and not broker.is_local:
-        say(f"everybody on the way from {broker.address} can read along; what is told is still the registry's word")
+        say(f"the connection to {broker.address} has no TLS: others can read the events; mam verifies what it prints")
     return broker
 
 
 class _EventPrinter:
-    """Each event once: a line of data, and a line in the audit log."""
+    """Prints each event once and adds a line to the audit log."""
 
     def __init__(self, registry: Registry, log: AuditLog, *, as_json: bool) -> None:
         self._clock = registry.store.clock
@@ -195,7 +195,7 @@ class _EventPrinter:
 def _outcome(listener: Subscriber, options: Options) -> int:
     for job_id, ran_out in listener.expired.items():
         if ran_out != "gone":
-            say(f"{job_id[:ID_PREFIX_SHOWN]} {ran_out} within the time it had")
+            say(f"{job_id[:ID_PREFIX_SHOWN]} {ran_out} within its timeout")
     if any(ran_out == "gone" for ran_out in listener.expired.values()):
         return UnknownJob.exit_code
     if listener.expired or options.all:

@@ -1,13 +1,13 @@
-"""Let a project's .mam/config.toml count in full, or approve a cloned store; prints its path.
+"""Trust a project's settings or a cloned store; print its path.
 
-A project may bring settings that name commands or places. They count only when you have trusted exactly what the file
-says now; when it changes, it must be trusted again. What it would do is said on stderr.
+A project's .mam/config.toml may contain settings that name commands or directories. mam uses them only if you trust the
+current content of the file; a changed file needs trust again. mam prints the effect of the settings on stderr.
 
-A store that came with a repository, or belongs to another user, is used only after you have approved it: its jobs are
-then run like your own. It must be approved again when its path leads to another directory.
+mam uses a store that came with a repository, or that belongs to another user, only after you have trusted it. It then
+runs the jobs of the store like your own. If the path leads to another directory later, the store needs trust again.
 
-  mam trust                 # the nearest .mam/config.toml upward from here, else the store of this place
-  mam trust .mam/jobs       # a store
+  mam trust              # the nearest .mam/config.toml, else the store
+  mam trust .mam/jobs    # a store
   mam trust --revoke
   mam trust --list
 """
@@ -40,19 +40,19 @@ _HARMLESS = frozenset(setting.name for setting in SETTINGS if setting.harmless)
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "word", nargs="?", metavar="PATH", help="the file, the project it is in, or a store; default: the nearest"
+        "word", nargs="?", metavar="PATH", help="the file, its project or a store; default: the nearest"
     )
-    parser.add_argument("--revoke", action="store_true", help="trust it no longer")
-    parser.add_argument("--list", action="store_true", help="what is trusted: path, hash, and whether it still holds")
+    parser.add_argument("--revoke", action="store_true", help="revoke the trust")
+    parser.add_argument("--list", action="store_true", help="list what you trust: path, hash and state")
 
 
 def run(options: Options) -> int:
     if options.list:
         if options.revoke or options.word is not None:
-            raise BadInput(why="--list stands alone")
+            raise BadInput(why="--list takes no other option")
         return _list(as_json=options.json)
     if os.environ.get("MAM_SOCKET"):
-        raise Refused(why="this runs inside a job; trust is for a person to give, and not for an agent")
+        raise Refused(why="`mam trust` does not work inside a job: only a person can trust a file or a store")
     store = _store_meant(options)
     if store is not None:
         return _store(store, options)
@@ -65,7 +65,7 @@ def run(options: Options) -> int:
     for sentence in effects(values):
         say(sentence)
     if changed:
-        say("it had been trusted before, and has changed since")
+        say("you trusted an earlier content of this file")
     trust(found.path, found.digest, SystemClock().now().second)
     if options.json:
         print_json({"file": found.path, "sha256": found.digest, "changed": changed, "settings": sorted(values)})
@@ -78,7 +78,7 @@ def _store(path: str, options: Options) -> int:
     if options.revoke:
         _revoke_approval(path)
     else:
-        say(f"it {_approve(path)}; mam runs its jobs and uses the brokers that they name from now on")
+        say(f"it {_approve(path)}; mam now runs its jobs and uses the brokers that they name")
     if options.json:
         print_json({"store": path, "trusted": not options.revoke})
     else:
@@ -87,7 +87,7 @@ def _store(path: str, options: Options) -> int:
 
 
 def effects(values: Values) -> Iterator[str]:
-    """What a file does, one sentence for each thing that an untrusted one may not do, and one for the rest."""
+    """The effect of a file: one sentence for each setting that needs trust, and one for the others."""
     for name, value in values.items():
         if name == "commands":
             yield from (f"it runs {json_text(table['argv'])} for the agent {agent}" for agent, table in value.items())
@@ -102,14 +102,14 @@ def effects(values: Values) -> Iterator[str]:
     if rest:
         yield f"it sets {', '.join(rest)}, which needs no trust"
     if not values:
-        yield "it sets nothing"
+        yield "it contains no settings"
 
 
 def _found(word: str | None) -> ProjectFile:
     if word is None:
         found = find_project_file()
         if found is None:
-            raise Refused(why=f"there is no {NAME} of yours upward from here")
+            raise Refused(why=f"no {NAME} of yours in this directory or above")
         return found
     path = _path(word)
     found = read_project_file(path)
@@ -126,7 +126,7 @@ def _path(word: str | None) -> str:
         word = "."
     path = os.path.join(word, NAME) if os.path.isdir(word) else word
     if not os.path.abspath(path).endswith(f"/{NAME}"):
-        raise BadInput(why=f"{word[:200]} is not a project's {NAME}, and no other file needs trust")
+        raise BadInput(why=f"{word[:200]} is not the {NAME} of a project; no other file needs trust")
     return canonical(path)
 
 
@@ -165,7 +165,7 @@ def _row(path: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _store_meant(options: Options) -> str | None:
-    """The path of a store that needs approval or has it; None when a project's file is meant."""
+    """The path of a store that needs trust or has it; None if the command means a project's file."""
     word: str | None = options.word
     if word is None:
         return _store_here(options)
@@ -187,7 +187,7 @@ def _store_here(options: Options) -> str | None:
 
 
 def _needs_approval(path: str) -> bool:
-    """A whole work tree is no store."""
+    """A directory with .git is a work tree and not a store."""
     if path in trusted(STORES):
         return True
     seen = inspect_path(path)
@@ -199,17 +199,17 @@ def _needs_approval(path: str) -> bool:
 
 
 def _approve(path: str) -> str:
-    """What was wrong with it. Records that were left out are touched, so that the store looks at them again."""
+    """Trust the store; return what was wrong with it. mam ignored the tracked records; touching makes it read them."""
     seen = inspect_path(path)
     if seen.about is None:
-        raise Refused(why=f"nothing is at {path}")
+        raise Refused(why=f"{path} does not exist")
     problem = ownership_problem(seen)
     tracked = TrackedFiles(path).now() or ()
     left_out = [name for name in os.listdir(path) if name in tracked] if os.path.isdir(path) else []
     trust_store(path, seen.real, seen.about.st_ino, SystemClock().now().second)
     for name in (*left_out, *([""] if left_out else [])):
         os.utime(os.path.join(seen.real, name), follow_symlinks=False)
-    return problem or "is your own"
+    return problem or "is yours"
 
 
 def _revoke_approval(path: str) -> None:

@@ -1,11 +1,13 @@
-"""Wait until jobs have ended; the exit code tells how.
+"""Wait until jobs have ended; the exit code is their outcome.
 
-Exits 7 if one ended in error, 8 if one was cancelled, 5 when it takes longer than --timeout.
+The exit code is 0 if all completed, 7 if one ended in error, 8 if one was cancelled, and 5 if the wait took longer than
+--timeout.
 
   mam wait JOB... [--timeout 30m]
   mam wait --agent-session tmux:claude --since 1h
 
-Filters choose what `mam list` shows with them. In a pipe one line is printed for each job that ends: id, tab, status.
+The filters select the same jobs as those of `mam list`. In a pipe, mam prints one line for each job that ends: id, tab,
+status.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import sys
 from mam.cli.args.job_selection import add_jobs, check_selection, named_jobs, selected_jobs
 from mam.cli.args.options import job_registry, registry_of
 from mam.cli.render.progress import EndedBar, EndedLines
-from mam.cli.render.streams import print_json_array, say
+from mam.cli.render.streams import print_json_array, say, say_error
 from mam.errors import MamError
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.status import CANCELLED, ERROR, PENDING, WAITING, Status
@@ -33,7 +35,7 @@ ENDED_IN_ERROR, WAS_CANCELLED = 7, 8
 
 def add_arguments(parser: Parser) -> None:
     add_jobs(parser)
-    parser.add_argument("--timeout", type=parse_duration, metavar="S", help="give up after this long (exit 5)")
+    parser.add_argument("--timeout", type=parse_duration, metavar="S", help="give up after this time (exit 5)")
 
 
 def run(options: Options) -> int:
@@ -41,7 +43,7 @@ def run(options: Options) -> int:
     jobs, registry = _jobs(options)
     if not jobs:
         say("no job matches")
-    ids, first_error = _resolved(registry, jobs)
+    ids, first_error = _resolved(registry, jobs, as_json=options.json)
     _warn_of_deadlock(registry, ids)
     latest: dict[str, Job] = {}
     try:
@@ -72,21 +74,21 @@ def _follow(registry: AnyRegistry, ids: list[str], options: Options, latest: dic
             progress.show(latest.values())
 
 
-def _resolved(registry: AnyRegistry, jobs: list[str]) -> tuple[list[str], int]:
-    """Whole ids, and the exit code of the first name that stood for none; the others are waited for all the same."""
+def _resolved(registry: AnyRegistry, jobs: list[str], *, as_json: bool) -> tuple[list[str], int]:
+    """Full ids, and the exit code of the first name without a job; the wait for the others goes on."""
     ids: dict[str, None] = {}
     first_error = 0
     for job in jobs:
         try:
             ids[registry.resolve(job)] = None
         except MamError as error:
-            say(str(error))
+            say_error(error, as_json=as_json)
             first_error = first_error or error.exit_code
     return list(ids), first_error
 
 
 def _warn_of_deadlock(registry: AnyRegistry, ids: list[str]) -> None:
-    """A job that waits for a job of its own label holds the worker that would have to do that one."""
+    """A job that waits for a job of its own label occupies the worker that would have to run that job."""
     own = os.environ.get("MAM_JOB_ID")
     if not own:
         return
@@ -94,14 +96,14 @@ def _warn_of_deadlock(registry: AnyRegistry, ids: list[str]) -> None:
         label = registry.get(own).agent_session
         stuck = [job_id for job_id in ids if _needs_worker(registry.get(job_id), label)]
     except MamError:
-        return  # advice only; what is wrong with a job is said by those who wait for it
+        return  # only a warning; the wait itself reports the error
     if stuck:
         whom = (
             f"{stuck[0][:ID_PREFIX_SHOWN]} and {len(stuck) - 1} more are"
             if stuck[1:]
             else f"{stuck[0][:ID_PREFIX_SHOWN]} is"
         )
-        say(f"{whom} for {label}, as this job is: if no other worker serves that label, this waits for ever")
+        say(f"{whom} for the label {label} of this job: without a second worker for it, this wait never ends")
 
 
 def _needs_worker(job: Job, label: str) -> bool:

@@ -1,4 +1,4 @@
-"""Show the jobs live: what needs you, then running, error, waiting, pending and done.
+"""Show the jobs live, those that need you first.
 
 On a terminal: a table with keys; press ? for help. In a pipe, with --json or with TERM=dumb: one line for each status
 change from now on: time, id, from -> to, label and reason, separated by tabs. The filters select the same jobs as those

@@ -1,4 +1,4 @@
-"""Print which store is used here, and say why."""
+"""Print the store that mam uses here, and the reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
+    """No arguments of its own."""
 
 
 def run(options: Options) -> int:
@@ -22,9 +22,9 @@ def run(options: Options) -> int:
         print_json({"store": found.shown, "why": found.why, "exists": found.exists, "logs_dir": found.logs_dir})
         return 0
     print_row(found.shown)
-    # What a server holds is not known without asking it, and this verb opens nothing.
+    # Only the server knows whether the store exists, and this verb opens nothing.
     is_known_empty = not found.exists and found.kind != POSTGRES
-    say(f"{found.why}; nothing is there yet" if is_known_empty else found.why)
+    say(f"{found.why}; the store does not exist yet" if is_known_empty else found.why)
     try:
         check_ownership(found)
     except MamError as error:

@@ -1,10 +1,11 @@
-"""Take jobs and run them: claim, run, watch, check, finish, take the next.
+"""Claim jobs and run them, one after another.
 
-SIGTERM ends what runs and hands it back. Ctrl-C lets what runs finish and takes nothing new; a second one hands it
-back. Killed with -9 it loses nothing: its agents end, and its jobs come back when their leases run out.
+SIGTERM stops the running agents and releases their jobs. Ctrl-C lets running jobs finish and claims no more; a second
+Ctrl-C releases them. A worker killed with -9 loses nothing: its agents end, and its jobs return to pending when their
+leases expire.
 
-With --in the jobs of label tmux:NAME are handed to the live session NAME (`mam agents start`), one at a time, each in
-one typed line. The session outlives the worker: what it is at is watched by the next one, and is not typed again.
+With --in, the worker types the jobs of label tmux:NAME into the live session NAME (`mam agents start`), one at a time,
+each as one line. The session outlives the worker: the next worker supervises its current job and types nothing again.
 
   mam worker -s shell --concurrency 4
   mam worker -s gpu -s nightly --drain
@@ -45,19 +46,21 @@ STOPPED = 0
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--agent-session", "-s", action="append", default=[], metavar="LABEL",
-                        help="whose jobs; repeat it for more, they take turns")  # fmt: skip
-    parser.add_argument("--agent", metavar="DEFAULT", help="the label if none is given, and who runs unnamed old jobs")
-    parser.add_argument("--in", metavar="NAME", help="the live session that does the jobs of tmux:NAME")
-    parser.add_argument("--between", metavar="TEXT", help="with --in: typed between two jobs, such as /clear")
+                        help="the label to serve; repeatable, labels take turns")  # fmt: skip
+    parser.add_argument(
+        "--agent", metavar="DEFAULT", help="the label if none is given, and the agent of old jobs without one"
+    )
+    parser.add_argument("--in", metavar="NAME", help="the live session that gets the jobs of tmux:NAME")
+    parser.add_argument("--between", metavar="TEXT", help="with --in: text to type between two jobs, such as /clear")
     parser.add_argument("--concurrency", type=number, metavar="N", default=1, help="jobs at a time (default 1)")
-    parser.add_argument("--once", action="store_true", help="one job, or exit 3 if there is none")
-    parser.add_argument("--drain", action="store_true", help="end when there is nothing to claim")
-    parser.add_argument("--job", metavar="JOB", help="only this job, until it has ended")
+    parser.add_argument("--once", action="store_true", help="run one job, then exit; exit 3 if there is none")
+    parser.add_argument("--drain", action="store_true", help="exit when no job can be claimed")
+    parser.add_argument("--job", metavar="JOB", help="run only this job until it has ended")
     parser.add_argument("--lease", type=parse_lease_seconds, metavar="S", default=60.0,
-                        help="how long a claim is believed without a renewal (default 60)")  # fmt: skip
+                        help="the length of a lease, which the worker renews (default 60)")  # fmt: skip
     parser.add_argument("--grace", type=parse_duration, metavar="S", default=5.0,
-                        help="between SIGTERM and SIGKILL for an agent that is ended (default 5)")  # fmt: skip
-    parser.add_argument("--owner", metavar="O", help="who holds the claims; default: user@host:process")
+                        help="time between SIGTERM and SIGKILL for an agent (default 5)")  # fmt: skip
+    parser.add_argument("--owner", metavar="O", help="the owner of the claims; default: user@host:process")
 
 
 def run(options: Options) -> int:
@@ -104,10 +107,10 @@ def _session(options: Options) -> LiveSession | None:
     name: str | None = getattr(options, "in")
     if name is None:
         if options.between is not None:
-            raise BadInput(why="--between is for a live session: `mam worker --in NAME --between /clear`")
+            raise BadInput(why="--between needs --in: `mam worker --in NAME --between /clear`")
         return None
     if options.agent_session or options.job is not None or options.concurrency != 1:
-        raise BadInput(why="--in serves the label tmux:NAME, one job at a time; leave -s, --job and --concurrency out")
+        raise BadInput(why="--in serves the label tmux:NAME, one job at a time; omit -s, --job and --concurrency")
     from mam.agents.open_directory import open_directory
     from mam.agents.send import strip_controls
     from mam.work.live.session import LiveSession
@@ -127,7 +130,7 @@ def _job_and_labels(options: Options, config: Config) -> tuple[str | None, tuple
     agent = options.agent if options.agent is not None else config.default_agent
     labels = options.agent_session or ([agent] if agent is not None else [])
     if not labels:
-        raise BadInput(why="whose jobs? Give a label: `mam worker -s LABEL`; `mam list` shows the labels")
+        raise BadInput(why="give a label: `mam worker -s LABEL`; `mam list` prints the labels")
     return None, tuple(dict.fromkeys(check_name("label", label) for label in labels))
 
 
@@ -155,7 +158,7 @@ def handle_signals(worker: Stoppable) -> None:
             worker.hand_back()
         else:
             worker.stop()
-            _write_stderr("finishing what runs; once more hands it back")
+            _write_stderr("finishing the running jobs; a second Ctrl-C releases them")
 
     signal.signal(signal.SIGINT, finish)
     for ending in not_ignored(signal.SIGTERM, signal.SIGHUP):
@@ -163,7 +166,7 @@ def handle_signals(worker: Stoppable) -> None:
 
 
 def _write_stderr(words: str) -> None:
-    """Past the stream: the signal may have come while the same thread was writing to it."""
+    """Without the stream, because the signal may have interrupted a write of this thread."""
     try:
         os.write(2, f"mam: {words}\n".encode())
     except OSError:

@@ -1,8 +1,8 @@
-"""List the directories that jobs have of their own on this host, or remove one.
+"""List the workspaces of jobs on this host, or remove one.
 
-One line each: job, kind, what is in it that exists nowhere else, branch, path. A workspace with changes that are not
-committed, or with commits that are in no remote and in no other branch, is removed only with --force; its branch stays
-even then, for as long as it has such commits.
+Each line has the job, the kind, the changes that exist nowhere else, the branch and the path. Only --force removes a
+workspace with uncommitted changes or with commits that no remote and no other branch contains. Even then, a branch with
+such commits stays.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--remove", metavar="JOB", help="remove the workspace of this job")
-    parser.add_argument("--force", action="store_true", help="even if files are lost by it")
+    parser.add_argument("--force", action="store_true", help="even if files are lost")
 
 
 def run(options: Options) -> int:
     if options.force and options.remove is None:
-        raise BadInput(why="--force goes with --remove JOB")
+        raise BadInput(why="--force needs --remove JOB")
     registry = registry_of(options)
     directory = work_directory(registry.store.address)
     if options.remove is not None:
@@ -63,7 +63,7 @@ def _remove(registry: Registry, directory: str, options: Options) -> int:
 
 
 def _resolved(registry: Registry, directory: str, name: str) -> str:
-    """A job that runs keeps its directory. One that the store no longer has may still have left a workspace here."""
+    """A running job keeps its workspace. A job that the store no longer contains may still have one here."""
     try:
         job = registry.get(name)
     except UnknownJob:
@@ -71,5 +71,5 @@ def _resolved(registry: Registry, directory: str, name: str) -> str:
             return name
         raise
     if job.status is RUNNING:
-        raise WorkspaceKept(job=job.job_id, why="the job is running in it; `mam cancel` ends it first")
+        raise WorkspaceKept(job=job.job_id, why="the job is running in it; `mam cancel` stops the job")
     return job.job_id

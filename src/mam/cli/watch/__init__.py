@@ -1,1 +1,1 @@
-"""The screen of `mam watch`."""
+"""The live view of `mam watch`."""

@@ -1,4 +1,4 @@
-"""`mam watch` for programs: one line for each change of a status, as it happens."""
+"""`mam watch` in a pipe: one line for each status change."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NEW, GONE = "new", "gone"
 
 
 def follow(all_lines: list[ChangePrinter]) -> int:
-    """Tell what happens in all of these stores, until somebody stops it."""
+    """Print the changes of all these stores until interrupted."""
     followers = [(lines, JournalFollower(lines.registry, lambda: None)) for lines in all_lines]
     poll = select.poll()
     for _, follower in followers:
         poll.register(follower.wake_fd, select.POLLIN)
-    poll.register(sys.stdout.fileno(), 0)  # whoever reads may leave while nothing happens
+    poll.register(sys.stdout.fileno(), 0)  # detects a reader that closes the pipe while nothing changes
     while True:
         ready = dict(poll.poll())
         if ready.get(sys.stdout.fileno(), 0) & (select.POLLERR | select.POLLHUP):
@@ -39,14 +39,14 @@ def follow(all_lines: list[ChangePrinter]) -> int:
 
 class ChangePrinter:
     def __init__(self, registry: Registry, query: Query, *, as_json: bool, named: bool = False) -> None:
-        """`named`: each line says which store it is about."""
+        """`named`: each line starts with the store."""
         self.registry = registry
         self._store = registry.store.address if named else None
         self._registry = registry
         self._query = query
         self._as_json = as_json
         self._labels: dict[str, tuple[str, str]] = {}
-        """Label and time of registration, of jobs that were heard of and have not ended."""
+        """Label and registration time of open jobs."""
         self._last_problem = ""
 
     def handle(self, notification: Notification) -> None:
@@ -101,7 +101,7 @@ class ChangePrinter:
         return self._labels[entry.job_id]
 
     def _report_problem(self, why: str) -> None:
-        """Once for each trouble."""
+        """Print each new problem once."""
         if why != self._last_problem:
             self._last_problem = why
             say(why)

@@ -1,4 +1,4 @@
-"""One job in full for `mam watch`: why it is where it is, what was told about it, and the end of what it printed."""
+"""One job in `mam watch`: explanation, events and the end of its output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
 
 def details(registry: Registry, job_id: str, console: Console, height: int) -> list[Text]:
-    """As many lines as it takes; the output gets what the rest leaves of the height."""
+    """All lines; the output gets the height that the rest leaves."""
     job, sentences = registry.explain(job_id)
     lines = [_heading(registry, job), Text()]
     lines += _wrapped(console, _prompt(job))
@@ -69,7 +69,7 @@ def _facts(job: Job) -> list[str]:
         ("on", run.get("host") or job.origin_host),
         ("took", f"{run['wall_seconds']} s" if isinstance(run.get("wall_seconds"), int | float) else None),
         ("expected:", ", ".join(job.expected_artifacts)),
-        ("checked:", checks.get("problem") or ("as promised" if checks else None)),
+        ("checked:", checks.get("problem") or ("passed" if checks else None)),
         ("lost", f"{job.losses} of {job.max_losses} times" if job.losses else None),
         ("retried", f"{job.retries} of {job.max_retries} times" if job.retries else None),
         ("the retry of", job.retry_of[:8] if job.retry_of else None),
@@ -92,7 +92,7 @@ def _events(registry: Registry, job: Job) -> list[str]:
 
 
 def _output(registry: Registry, job: Job, width: int) -> list[str]:
-    """The end of it, without anything that a terminal would obey. A line that was drawn over shows its last state."""
+    """The end of the output without escape sequences. An overwritten line shows its last state."""
     from mam.work.output_log import length, read
 
     log = output_log(registry, job, job.attempt)
@@ -103,7 +103,7 @@ def _output(registry: Registry, job: Job, width: int) -> list[str]:
     text = _COLOUR.sub("", EscapeFilter().filter(tail).decode())
     lines = [line.rstrip("\r").rpartition("\r")[2].expandtabs(8) for line in text.rstrip().split("\n")]
     if end > OUTPUT_BYTES:
-        lines = lines[1:]  # cut off at its beginning
+        lines = lines[1:]  # an incomplete line
     return [one_line(line)[: max(1, width)] for line in lines]
 
 
@@ -113,7 +113,7 @@ def _titled(title: str, lines: Iterable[Text]) -> list[Text]:
 
 
 def _wrapped(console: Console, lines: Iterable[str], style: str = "") -> list[Text]:
-    """Indented, and as wide as the screen allows."""
+    """Indented and wrapped to the width of the screen."""
     width = max(10, console.width - 3)
     parts = [part for line in lines for part in Text(line, style=style).wrap(console, width, overflow="fold")]
     return [Text.assemble("  ", part) for part in parts]

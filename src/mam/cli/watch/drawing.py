@@ -1,4 +1,4 @@
-"""How the lines of `mam watch` look. Every text of others comes in on one line, as text and never as markup."""
+"""Style the lines of `mam watch`. Foreign text is one line without markup."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.text import Text
 
 from mam.cli.render.table import STATUS_STYLES
 from mam.cli.render.text import first_line, one_line
-from mam.cli.watch.layout import DONE, FAILED, GAP, LABEL, MORE, NEEDS, PENDS, RUNS, TITLE, WAITS
+from mam.cli.watch.layout import DONE, GAP, IN_ERROR, LABEL, MORE, NEEDS, PENDS, RUNS, TITLE, WAITS
 from mam.events.event import STARTED
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.pause import Pause
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from mam.cli.watch.model import LastEvent
     from mam.jobs.record import Job
 
-TITLES = {NEEDS: "bold red", RUNS: "bold yellow", FAILED: "bold red", WAITS: "bold blue", PENDS: "bold cyan"}
-ATTENTION_STYLES = {"asks": ("?", "bold magenta"), "yours": ("☞", "bold magenta"), "failed": ("✖", "red")}
+TITLES = {NEEDS: "bold red", RUNS: "bold yellow", IN_ERROR: "bold red", WAITS: "bold blue", PENDS: "bold cyan"}
+ATTENTION_STYLES = {"asks": ("?", "bold magenta"), "yours": ("☞", "bold magenta"), "error": ("✖", "red")}
 LABEL_MOST, OWNER_MOST, TEXT_LEAST, TEXT_BESIDE_OWNER = 18, 22, 24, 60
 DISPENSABLE = ("by", "age", "label")
-"""What a narrow terminal does without, in this order."""
+"""The columns that a narrow terminal omits, in this order."""
 COLUMNS = ("id", "state", "label", "age", "by", "text")
 _LONG_ID = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24}\b")
 _AT_TIME = re.compile(r" at \d{4}-\d\d-\d\dT[\d:.]+Z,")
 
 
 class DrawContext(Frozen):
-    """What a line may need to know beyond itself."""
+    """Facts that a line needs beyond its job."""
 
     now: Moment
     pauses: Sequence[Pause]
@@ -62,7 +62,7 @@ def draw(items: Sequence[Item], context: DrawContext, width: int, selected: str 
 
 
 def shorten_ids(sentence: str) -> str:
-    """Ids as tables show them."""
+    """Shortens ids to the length that tables show."""
     return _LONG_ID.sub(r"\1", one_line(sentence))
 
 
@@ -130,7 +130,7 @@ def _age(job: Job, now: Moment) -> str:
 
 
 def _text(item: Item, job: Job, context: DrawContext) -> Text:
-    """What is new about it first, then what it was asked for."""
+    """The latest event first, then the prompt."""
     latest = _latest(item, job, context)
     prompt = first_line(job.prompt)
     if not latest:

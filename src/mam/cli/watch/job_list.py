@@ -1,4 +1,4 @@
-"""The list of `mam watch`: which line is selected, which part of the list is on the screen, what is unfolded."""
+"""The list of `mam watch`: selection, scrolling and folding."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class JobList:
         self._items: list[Item] = []
         self._selected: str | None = None
         self._at = 0
-        """Where the selected line is; what stands there is selected when that line goes away."""
+        """The index of the selection, which stays when the selected line disappears."""
         self._top = 0
         self._room = 1
         self._unfolded: set[str] = set()
         self._lookups: dict[str, Job | None] = {}
-        """Jobs that the model does not keep, for lines that are on the screen."""
+        """Jobs that the model does not keep, for the lines on the screen."""
 
     @property
     def selected(self) -> Item | None:
@@ -44,7 +44,7 @@ class JobList:
         return item if item is not None and item.selectable else None
 
     def forget(self, job_ids: set[str] | None = None) -> None:
-        """What was looked up about these has changed; None: about all."""
+        """Drop the loaded jobs that have changed; None drops all."""
         if job_ids is None:
             self._lookups.clear()
         for job_id in job_ids or ():
@@ -61,7 +61,7 @@ class JobList:
         return draw(shown, context, width, self._selected)
 
     def move(self, key: str) -> bool:
-        """Whether the key was one that moves."""
+        """Whether the key moves the selection."""
         page = max(1, self._room - 2)
         step = {**_STEPS, PAGE_UP: -page, PAGE_DOWN: page, HOME: -_FAR, "g": -_FAR, END: _FAR, "G": _FAR}.get(key)
         if step is None:
@@ -73,7 +73,7 @@ class JobList:
         return True
 
     def unfold(self) -> bool:
-        """Whether the selected line was one that opens in place."""
+        """Whether the selected line unfolds in place."""
         item = self.selected
         if item is None or item.kind not in (LABEL, MORE):
             return False
@@ -91,7 +91,7 @@ class JobList:
         self._selected = self._items[at].key
 
     def _keep_selection(self) -> None:
-        """On the same job wherever it went; else on what took its place."""
+        """Keep the selection on the same job, otherwise on the nearest line."""
         choices = [at for at, item in enumerate(self._items) if item.selectable]
         same = next((at for at in choices if self._items[at].key == self._selected), None)
         if same is not None:
@@ -103,7 +103,7 @@ class JobList:
         self._scroll_to(choices[0] if choices else 0)
 
     def _scroll_to(self, first: int) -> None:
-        """The selected line is seen, with what is unfolded below it, and at the first one the title too."""
+        """Scroll so that the selection and its unfolded lines are visible; at the first line also the title."""
         below = self._at
         while below + 1 < len(self._items) and self._items[below + 1].depth > self._items[self._at].depth:
             below += 1
@@ -126,6 +126,6 @@ class JobList:
         return self._lookups[job_id]
 
     def _explain(self, job: Job, now: Moment, model: Model) -> list[str]:
-        """What it waits for is often on the screen or in the model; else it is looked up once."""
+        """Dependencies come from the model, otherwise from one lookup in the store."""
         needed = {job_id: model.open.get(job_id) or self._lookup(job_id) for job_id in job.after}
         return explain(job, now, ExplainContext(needed=needed))

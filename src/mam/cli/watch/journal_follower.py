@@ -1,6 +1,6 @@
-"""One thread that follows the journal for `mam watch`: it reads what there is, then tells what happens.
+"""A thread that follows the journal for `mam watch`.
 
-Like everyone who waits, it settles what is due, so that a lost job is seen to be lost even if nobody claims.
+It also sweeps jobs that are due, so that an expired lease shows even if no worker claims.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 AWAY_SECONDS = 1.0
 LONGEST_SLEEP_SECONDS = 5.0
-"""Longest sleep: a store that was taken away sends no news."""
+"""The longest sleep, because a removed store sends no notification."""
 
 
 class Loaded(Frozen):
-    """Everything was read anew."""
+    """Everything was loaded again."""
 
     what: object
     pauses: list[Pause]
@@ -40,13 +40,13 @@ class NewEntries(Frozen):
 
 
 class Unavailable(Frozen):
-    """The store cannot be read now; it is asked again."""
+    """The store cannot be read now; the thread tries again."""
 
     why: str
 
 
 class FollowerFailed(Frozen):
-    """The thread is gone; whoever hears this says so and ends."""
+    """The thread ended with an error, which the receiver raises."""
 
     error: Exception
 
@@ -55,7 +55,7 @@ Notification = Loaded | NewEntries | Unavailable | FollowerFailed
 
 
 class JournalFollower:
-    """`bell` is a descriptor that becomes readable when there is news."""
+    """`wake_fd` becomes readable when a notification is waiting."""
 
     def __init__(self, registry: Registry, load: Callable[[], object], pipe: tuple[int, int] | None = None) -> None:
         """Several followers may share one `pipe`."""
@@ -70,7 +70,7 @@ class JournalFollower:
 
     @property
     def wake_write_fd(self) -> int:
-        """The other end of the bell, for signals to pull."""
+        """The write end of the pipe, which signals use too."""
         return self._wake_write_fd
 
     def drain(self) -> list[Notification]:
@@ -82,7 +82,7 @@ class JournalFollower:
         return [self._queue.get() for _ in range(self._queue.qsize())]
 
     def stop(self) -> None:
-        """Nobody listens any more; the thread ends when it next looks up."""
+        """Ends the thread after its current wait."""
         self._stopped = True
 
     def _notify(self, notification: Notification) -> None:
@@ -90,7 +90,7 @@ class JournalFollower:
         try:
             os.write(self._wake_write_fd, b"!")
         except BlockingIOError:
-            pass  # it rings already
+            pass  # the pipe is full, so it is readable already
 
     def _run(self) -> None:
         while not self._stopped:
@@ -113,15 +113,15 @@ class JournalFollower:
                 offset = entry.offset
                 entries.append(entry)
             self._notify(NewEntries(entries=entries, pauses=store.pauses()))
-            store.wait(offset, self._settled())
+            store.wait(offset, self._sweep())
 
-    def _settled(self) -> float:
-        """What is due now is settled; how long nothing else will be."""
+    def _sweep(self) -> float:
+        """Sweep what is due; return the seconds until the next deadline."""
         try:
             if self._registry.store.due_in() == 0:
                 self._registry.sweep()
             due = self._registry.store.due_in()
         except MamError:
             return LONGEST_SLEEP_SECONDS  # a store that this user may only read
-        # What one sweep leaves is somebody else's concern for a moment: two watchers must not fight for the lock.
+        # A short pause, so that two watchers do not compete for the lock.
         return LONGEST_SLEEP_SECONDS if due is None else min(LONGEST_SLEEP_SECONDS, max(due, 0.1) + 0.001)

@@ -1,4 +1,4 @@
-"""Keys, from the bytes that a terminal sends for them."""
+"""Decode the keys from the bytes of a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BYTES = {0x0D: ENTER, 0x0A: ENTER, 0x10: UP, 0x0E: DOWN, 0x02: PAGE_UP, 0x06: P
 
 
 def parse_keys(data: bytes) -> tuple[list[str], bytes]:
-    """The keys, and the beginning of a sequence whose rest has not come yet. A key that nobody knows is left out."""
+    """The keys, and the start of an incomplete sequence. Unknown keys are ignored."""
     keys, at = [], 0
     while at < len(data):
         if data[at] != 0x1B:
@@ -30,7 +30,7 @@ def parse_keys(data: bytes) -> tuple[list[str], bytes]:
 
 
 def flush_keys(rest: bytes) -> list[str]:
-    """What a beginning was after all when nothing follows it: the key Esc itself."""
+    """The key of a sequence that nothing follows: Esc."""
     return [ESCAPE] if rest == b"\x1b" else []
 
 
@@ -41,7 +41,7 @@ def _plain(byte: int) -> list[str]:
 
 
 def _length(data: bytes) -> int | None:
-    """Of the sequence at the beginning; None when it is not complete."""
+    """The length of the sequence at the start; None if it is incomplete."""
     if len(data) == 1:
         return None
     if data[1] == 0x1B:
@@ -52,5 +52,5 @@ def _length(data: bytes) -> int | None:
         if 0x40 <= data[at] <= 0x7E:
             return at + 1
         if not 0x20 <= data[at] <= 0x3F:
-            return at  # cut off by something else
+            return at  # another byte interrupts it
     return None

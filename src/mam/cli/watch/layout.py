@@ -1,4 +1,4 @@
-"""Which lines `mam watch` shows and in what order: what needs you first. Pure; how they look is drawn elsewhere."""
+"""The lines of `mam watch` and their order: jobs that need you first. Pure functions; drawing.py styles the lines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.util.clock import Moment
 
-NEEDS, RUNS, FAILED, WAITS, PENDS, DONE = "needs you", "running", "failed", "waiting", "pending", "done"
+NEEDS, RUNS, IN_ERROR, WAITS, PENDS, DONE = "needs you", "running", "error", "waiting", "pending", "done"
 TITLE, ROW, LABEL, MORE, GAP = "title", "row", "label", "more", "gap"
 
-URGENCY = ("asks", "yours", "stalled", "quiet", "failed")
+URGENCY = ("asks", "yours", "quiet", "error")
 LEAST_ROWS, LEAST_PART = 2, 5
-"""What each section keeps when those above it could fill the screen: so many lines, or that part of it."""
+"""The least lines of a section, and its least share of the screen, when others could fill the screen."""
 SMALL_SCREEN = 18
 NEXT_SHOWN = 10
 
@@ -29,7 +29,7 @@ class Item(Frozen):
     kind: str
     section: str
     key: str = ""
-    """What stays selected while lines move: a job, a label, or a section's rest."""
+    """Identifies the selection while lines move: a job, a label, or the rest of a section."""
     job: Job | None = None
     attention: Attention | None = None
     label: str = ""
@@ -45,15 +45,15 @@ class Item(Frozen):
 class Section(Frozen):
     name: str
     count: int
-    """Of jobs."""
+    """The number of jobs."""
     lines: int
-    """That it would like to have."""
+    """The number of lines without a limit."""
     items: list[Item]
-    """As many of them as can be needed."""
+    """As many as the screen can show."""
 
 
 def sections(model: Model, now: Moment, unfolded: set[str], room: int) -> list[Section]:
-    """Every section that has something."""
+    """Every section that is not empty."""
     open_jobs = list(model.open.values())
     asking = [
         (job, attention)
@@ -67,7 +67,7 @@ def sections(model: Model, now: Moment, unfolded: set[str], room: int) -> list[S
     found = [
         (NEEDS, [job for job, _ in asking]),
         (RUNS, sorted(runs, key=lambda job: (job.claimed_at or "", job.number))),
-        (FAILED, [job for job in reversed(model.failed.values()) if job.job_id not in needs]),
+        (IN_ERROR, [job for job in reversed(model.failed.values()) if job.job_id not in needs]),
         (WAITS, sorted(waits, key=lambda job: (job.due_at or "~", job.number))),
         (DONE, list(reversed(model.done.values()))),
     ]
@@ -78,7 +78,7 @@ def sections(model: Model, now: Moment, unfolded: set[str], room: int) -> list[S
 
 
 def fit_sections(found: Sequence[Section], height: int, unfolded: set[str]) -> list[Item]:
-    """All lines, titles and gaps among them. What does not fit is folded, section by section."""
+    """All lines with titles and gaps. A section that does not fit is folded."""
     rooms = _allocate_lines([section.lines for section in found], height)
     gaps = sum(rooms) + 2 * len(found) - 1 <= height
     lines: list[Item] = []
@@ -95,7 +95,7 @@ def fit_sections(found: Sequence[Section], height: int, unfolded: set[str]) -> l
 
 
 def _section(name: str, jobs: list[Job], needs: dict[str, Attention], most: int | None) -> Section:
-    """Thousands may wait; only what can be on the screen becomes a line."""
+    """Creates lines only for jobs that fit on the screen; thousands may wait."""
     items = [
         Item(kind=ROW, section=name, key=job.job_id, job=job, attention=needs.get(job.job_id)) for job in jobs[:most]
     ]
@@ -103,12 +103,12 @@ def _section(name: str, jobs: list[Job], needs: dict[str, Attention], most: int 
 
 
 def _allocate_lines(wanted: Sequence[int], height: int) -> list[int]:
-    """How many lines each section gets: first a few for everyone, then what is left from the top."""
+    """The lines of each section: first the least number for each, then the rest from the top."""
     left = height - len(wanted)
     least = max(LEAST_ROWS, min(height // LEAST_PART, left // max(1, len(wanted))))
     rooms = [min(count, least) for count in wanted]
     if wanted and height < SMALL_SCREEN:
-        rooms[0] = min(wanted[0], height // 2)  # the others can be scrolled to
+        rooms[0] = min(wanted[0], height // 2)  # scrolling shows the others
     left -= sum(rooms)
     for at, count in enumerate(wanted):
         more = max(0, min(count - rooms[at], left))

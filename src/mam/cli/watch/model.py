@@ -1,7 +1,7 @@
-"""What `mam watch` knows of the store: read once, then kept up to date by the journal's own entries.
+"""The state of `mam watch`: loaded once from the store, then updated from the journal.
 
-Pending jobs are only counted, since there may be very many of them; of ended ones the latest are kept. What a row on
-the screen needs beyond that is asked for when the row is shown.
+It counts pending jobs and keeps only the latest ended jobs, because there may be very many. A row loads what else it
+needs when the screen shows it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from mam.util.clock import Moment
 
 KEPT_ENDED = 200
-"""Of each kind: more than any screen shows, and little to keep."""
+"""For each kind: more than a screen shows."""
 FRESH_MS = 3_600_000
-"""How long a failure asks for attention."""
+"""How long a job in error needs attention."""
 PROMPT_KEPT = 300
 
 
@@ -44,11 +44,11 @@ class LastEvent(Frozen):
     detail: str
     quiet: bool = False
     source: str = ""
-    """Who says so: a hook, the agent itself, its process or its screen."""
+    """Where the event comes from: a hook, the agent, its process or its screen."""
 
 
 class Attention(Frozen):
-    """Why somebody should look at a job."""
+    """Why a person should look at a job."""
 
     word: str
     why: str = ""
@@ -69,7 +69,7 @@ class Model:
     # -- reading and following -------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Everything that has not ended, and the latest of the rest."""
+        """Load every open job and the latest ended jobs."""
         for status in (RUNNING, WAITING):
             for job in self._select(status, None):
                 self._put(job)
@@ -110,8 +110,8 @@ class Model:
                 self._note_event(job, line)
 
     def _after(self, job_id: str, before: Job | None, fields: dict[str, object]) -> Job | None:
-        """A job that is kept changes by what the entry says; one that is not is read. It may then be newer than the
-        entry, which the entries that follow put right."""
+        """The job after the entry. A job that the model does not keep is read from the store; it may be newer than the
+        entry, which the following entries correct."""
         try:
             if before is not None:
                 return parse_job({**before.to_json(), **fields}, job_id)
@@ -164,10 +164,10 @@ class Model:
     # -- what is shown ---------------------------------------------------------------------------------------------
 
     def attention(self, job: Job, now: Moment) -> Attention | None:
-        """What a person has to do about it, if anything."""
+        """Why the job needs a person; None if it does not."""
         if job.status is ERROR:
             fresh = now.wall_ms - parse_time(job.ended_at or job.updated_at) < FRESH_MS
-            return Attention(word="failed", why=job.reason or "") if fresh and job.job_id not in self.retried else None
+            return Attention(word="error", why=job.reason or "") if fresh and job.job_id not in self.retried else None
         if job.status is not RUNNING:
             return None
         last_event = self.last_events.get(job.job_id)
@@ -177,10 +177,10 @@ class Model:
             return Attention(word="yours")
         if last_event is not None and last_event.quiet:
             return Attention(word="quiet", why=last_event.detail)
-        return Attention(word="stalled", why="no sign of life") if is_quiet(job, now) else None
+        return Attention(word="quiet", why="no output and no event") if is_quiet(job, now) else None
 
     def next_of(self, label: str, count: int) -> list[str]:
-        """The pending jobs of a label that are claimed first."""
+        """The pending jobs of a label that workers claim first."""
         mine = (
             (-queued.priority, queued.number, job_id) for job_id, queued in self.queued.items() if queued.label == label
         )

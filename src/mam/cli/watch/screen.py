@@ -1,4 +1,4 @@
-"""The live table: waits for keys and news, draws what changed, does what the keys say."""
+"""The live table of one store: waits for keys and notifications, draws changes, runs commands."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
     from mam.stores.port import Query
 
 TICK_SECONDS = 1.0
-"""Ages change; nothing else is looked at this often."""
+"""Redraws the ages."""
 DRAW_INTERVAL_SECONDS = 0.1
-"""Between two drawings, however much happens."""
+"""The least time between two drawings."""
 MESSAGE_SECONDS = 8.0
 
 HINTS = (("↑↓", "select"), ("⏎", "open"), ("c", "cancel"), ("r", "retry"), ("?", "help"), ("q", "quit"))
 OPEN_HINTS = (("↑↓", "scroll"), ("c", "cancel"), ("r", "retry"), ("q", "back"))
 HELP = """\
-WHAT YOU SEE
+SECTIONS
 
-  needs you   asks for permission, is yours to do, has gone quiet,
-              or failed within the last hour and was not retried
-  running     what it last told, how long it runs, and which try it is
-  failed      older failures, and those that were retried
-  waiting     for its next try, its time, another job, with the reason
-  pending     how many for each label, and whether they are paused
-  done        the latest
+  needs you   asks for permission, is yours to do, is quiet,
+              or ended in error within the last hour without a retry
+  running     the last event, the run time and the attempt
+  error       older errors, and those with a retry
+  waiting     for a retry, a start time or another job, with the reason
+  pending     the number of jobs for each label, and pauses
+  done        the latest completed and cancelled jobs
 
 KEYS
 
-  ↑ ↓ j k     select            PgUp PgDn g G   further
-  Enter, o    open the job; a label or “more” unfolds, Esc folds it again
-  c           call the job off, asked first
-  r           hand an ended job out once more
-  q, Esc      back, and out of the list with q
+  ↑ ↓ j k     select            PgUp PgDn g G   page, start, end
+  Enter, o    open the job; unfold a label or “more” (Esc folds)
+  c           cancel the job, after a question
+  r           retry an ended job
+  q, Esc      back; q in the list quits
 
-The same as commands: mam list, explain, output, logs, cancel, retry.
+Commands for the same: mam list, explain, output, logs, cancel, retry.
 """
 EMPTY = """\
-Nothing here yet. In another terminal, try
+No jobs yet. In another terminal, try
 
   mam run -- make test
   mam register "Write ten exercises about sorting" --agent shell
@@ -102,7 +102,7 @@ class Screen:
         model.load()
         return model
 
-    # -- news ------------------------------------------------------------------------------------------------------
+    # -- notifications ---------------------------------------------------------------------------------------------
 
     def _handle(self, notification: Notification) -> None:
         self._dirty = True
@@ -120,7 +120,7 @@ class Screen:
                 self._pauses = notification.pauses
                 for entry in notification.entries:
                     self._model.apply(entry)
-                # A retry takes the place of the job it repeats, whoever waits for that one.
+                # A retry replaces its job for every job that depends on it.
                 retried = any((entry.fields or {}).get("retry_of") for entry in notification.entries)
                 self._list.forget(None if retried else {entry.job_id for entry in notification.entries})
             case Unavailable():
@@ -131,20 +131,20 @@ class Screen:
     # -- keys ------------------------------------------------------------------------------------------------------
 
     def _press_all(self, keys: list[str]) -> bool:
-        """Whether one of them ends it."""
+        """Whether a key quits."""
         for key in keys:
             self._dirty = True
             before = self._asked
             if self._press(key):
                 return True
             if self._asked is not before and self._asked is not None:
-                # What was typed, or pasted, before the question was seen is no answer to it.
+                # Keys typed or pasted before the question appeared do not answer it.
                 self._terminal.discard_keys()
                 break
         return False
 
     def _press(self, key: str) -> bool:
-        """Whether that was the last one."""
+        """Whether the key quits."""
         self._message = None
         if self._asked is not None:
             self._answer(key)
@@ -184,10 +184,10 @@ class Screen:
             job = self._registry.store.get(job_id)
             if key == "r":
                 self._show_message(
-                    f"{job_id[:8]} is handed out once more as {self._registry.retry(job_id).job.job_id[:8]}"
+                    f"{job_id[:8]} was registered again as {self._registry.retry(job_id).job.job_id[:8]}"
                 )
             elif job.status.ended:
-                self._show_message(f"{job_id[:8]} has ended; there is nothing to call off", "yellow")
+                self._show_message(f"{job_id[:8]} has already ended", "yellow")
             else:
                 self._asked = job
         except MamError as error:
@@ -197,11 +197,11 @@ class Screen:
         job, self._asked = self._asked, None
         assert job is not None
         if key not in ("y", "Y"):
-            self._show_message(f"{job.job_id[:8]} goes on")
+            self._show_message(f"{job.job_id[:8]} continues")
             return
         try:
-            self._registry.cancel(job.job_id, reason="called off in mam watch")
-            self._show_message(f"{job.job_id[:8]} is called off")
+            self._registry.cancel(job.job_id, reason="cancelled in mam watch")
+            self._show_message(f"{job.job_id[:8]} is cancelled")
         except MamError as error:
             self._show_message(str(error), "red")
 
@@ -263,12 +263,12 @@ class Screen:
     def _footer(self) -> Text:
         if self._asked is not None:
             job = self._asked
-            question = f"call off {job.job_id[:8]}, {job.status}: {first_line(job.prompt)[:60]}"
+            question = f"cancel {job.job_id[:8]}, {job.status}: {first_line(job.prompt)[:60]}"
             return Text.assemble(("y/n ", "bold red"), (question, "bold"))
         if self._message is not None and self._message[2] > time.monotonic():
             return Text(self._message[0], style=self._message[1])
         if self._problem is not None:
-            return Text(f"no news: {one_line(self._problem)}", style="bold red")
+            return Text(f"cannot read the store: {one_line(self._problem)}", style="bold red")
         hints = (("any key", "back"),) if self._help else OPEN_HINTS if self._opened is not None else HINTS
         return Text("   ").join(Text.assemble((key, "bold"), " ", (what, "dim")) for key, what in hints)
 

@@ -1,4 +1,4 @@
-"""The live table of all stores: one line for each, what needs somebody first; Enter opens a store's own table."""
+"""The live table of all stores, one line each; Enter opens the jobs of a store."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from mam.registry import Registry
     from mam.stores.port import Query
 
-COLUMNS = ("NEED YOU", "RUNNING", "WAITING", "PENDING", "FAILED")
+COLUMNS = ("NEED YOU", "RUNNING", "WAITING", "PENDING", "ERROR")
 HINTS = (("↑↓", "select"), ("⏎", "open"), ("q", "quit"))
 
 
 class _StoreRow:
-    """One store, kept up to date by its own follower."""
+    """One store, which its own follower updates."""
 
     def __init__(self, ref: StoreRef, query: Callable[[Registry], Query], pipe: tuple[int, int]) -> None:
         self.ref = ref
@@ -85,7 +85,7 @@ class StoresScreen:
         return 0
 
     def _watch(self) -> _StoreRow | None:
-        """Until a store is chosen, or none any more."""
+        """Run until the user opens a store; None if the user quits."""
         with Terminal(*self._pipe) as terminal:
             drawn, dirty = 0.0, True
             while True:
@@ -161,6 +161,6 @@ def _row(name: str, cells: tuple[str, ...], wide: int, style: str = "") -> Text:
 
 
 def _name(name: str, wide: int) -> Text:
-    """The end of a path says more than its beginning."""
+    """The name, shortened at its beginning."""
     display_name = one_line(name)
     return Text((display_name if len(display_name) <= wide else f"…{display_name[-wide + 1 :]}").ljust(wide))

@@ -1,7 +1,7 @@
-"""The terminal as `mam watch` uses it: keys one by one, a screen of its own, and everything as it was on every way out.
+"""The terminal of `mam watch`: single keys, the alternate screen, and a restored terminal at the end.
 
-Ctrl-C, SIGTERM and SIGHUP end the watch by an exception, so that leaving is one path. Ctrl-Z leaves too, stops, and
-comes back when the shell says so.
+Ctrl-C, SIGTERM and SIGHUP raise an exception, so that there is one exit path. Ctrl-Z restores the terminal, stops the
+process, and draws the screen again when the shell continues it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Self
 
-# The other screen, no cursor, no wrapping at the edge; and back.
+# The alternate screen without cursor and line wrapping, and back.
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _ESCAPE_SECONDS = 0.05
-"""How long the rest of a key's sequence may take."""
+"""How long to wait for the rest of an escape sequence."""
 
 
 class Terminal:
     def __init__(self, wake_fd: int, wake_write_fd: int) -> None:
-        """`bell` wakes `wait`; `rope` rings it, which is what signals do."""
+        """`wake_fd` wakes `wait`; signals write to `wake_write_fd`."""
         self._keys = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else None
         self._screen = sys.stdout.fileno()
         self._wake_fd = wake_fd
@@ -55,7 +55,7 @@ class Terminal:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        # Nothing may come between now: a second Ctrl-C would leave the terminal half restored.
+        # A second Ctrl-C must not interrupt the restoration of the terminal.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         self._restore()
@@ -66,7 +66,7 @@ class Terminal:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows, now."""
+        """Columns and rows."""
         try:
             found = os.get_terminal_size(self._screen)
         except OSError:
@@ -74,12 +74,12 @@ class Terminal:
         return (found.columns or 80), (found.lines or 24)
 
     def show(self, lines: list[str]) -> None:
-        """Each line is as wide as the screen, so that nothing has to be erased first."""
+        """Draws lines of the full width, so that nothing has to be erased first."""
         sys.stdout.write("\x1b[H" + "\r\n".join(lines) + "\x1b[m")
         sys.stdout.flush()
 
     def wait(self, seconds: float) -> list[str]:
-        """Until a key, the bell or a signal, or for so long; the keys that came."""
+        """Wait for a key, a notification, a signal or the timeout; return the keys."""
         poll = select.poll()
         poll.register(self._wake_fd, select.POLLIN)
         if self._keys is not None:
@@ -97,7 +97,7 @@ class Terminal:
         return flush_keys(rest)
 
     def discard_keys(self) -> None:
-        """Those that nobody has read yet."""
+        """Drop the keys that have not been read."""
         self._rest = b""
         if self._keys is not None:
             termios.tcflush(self._keys, termios.TCIFLUSH)
@@ -138,13 +138,13 @@ class Terminal:
         self._stop = False
         self._restore()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        # To this very thread, so that it is stopped here and nowhere else until somebody continues it.
+        # To this thread, so that the process stops exactly here.
         signal.pthread_kill(get_ident(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, self._note_signal)
         self._resumed = True
 
     def _note_signal(self, number: int, _frame: FrameType | None) -> None:
-        """Only noted: the screen may be half drawn. The wait ends by itself, and then it is done."""
+        """Only records the signal, because the screen may be half drawn; `wait` returns and handles it."""
         if number == signal.SIGTSTP:
             self._stop = True
         elif number == signal.SIGCONT:

@@ -204,7 +204,7 @@ def resolve(scope: DoorScope, name: object) -> str:
         raise BadInput(why=f"{name} is too short for an id prefix here; give more of it")
     family = [job_id for job_id in found if _is_family(scope, job_id)]
     if len(family) > 1:
-        raise AmbiguousId(prefix=name, candidates=", ".join(family[:10]))
+        raise AmbiguousId(prefix=name, candidates=family[:10], more="")
     if not family:
         raise _not_here(name)
     return family[0]

@@ -1,1 +1,1 @@
-"""The verbs of `mam agents`, one file each."""
+"""The subverbs of `mam agents`, one file each."""

@@ -1,7 +1,8 @@
-"""Take over a tmux session that was started by hand: record, lease and companion, as if mam had started it.
+"""Add a tmux session that you started yourself.
 
-Without --socket the session is looked for on mam's own server, then on the one this command runs in, or tmux's
-default. A session that mam knows and whose companion was lost is resumed under its generation.
+The session gets a record, a lease and a companion process, like a session of `mam agents start`. Without --socket, mam
+looks for it on its own tmux server, then on the server of this terminal or tmux's default server. A known session that
+lost its companion keeps its generation.
 
   mam agents adopt claude --session work --agent claude-code
 """
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("word", nargs="?", metavar="NAME", help="the agent's name")
-    parser.add_argument("--agent", metavar="A", help="which agent it is (default shell)")
+    parser.add_argument("--agent", metavar="A", help="the kind of agent (default shell)")
     parser.add_argument("--id", metavar="ID", help="its id; default: derived from the name")
     parser.add_argument("--socket", metavar="PATH", help="the socket of the tmux server")
     add_place(parser)
@@ -36,7 +37,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     if options.word is None:
-        raise BadInput(why="what shall it be called? `mam agents adopt NAME --session S`")
+        raise BadInput(why="give a name: `mam agents adopt NAME --session S`")
     directory = directory_of(options)
     name = canonical_name(options.word, configured_prefix())
     agent_id = default_agent_id(name) if options.id is None else check_agent_id(options.id)
@@ -77,7 +78,7 @@ def _users_socket() -> str:
 
 
 def _started_with(held: AgentRecord | None, tmux: Tmux, session: str) -> tuple[tuple[str, ...], str, bool]:
-    """What the manifest knows, when it is the same session that is resumed."""
+    """Command, directory and hooks from the manifest, if it is the same session."""
     from mam.agents.control import check_manifest
     from mam.errors import MamError
 

@@ -1,6 +1,6 @@
-"""Go to a session in tmux.
+"""Attach your terminal to a session.
 
-From inside tmux the client is switched, or attached within when the server is another one.
+Inside tmux, mam switches the client, or attaches within it if the session is on another server.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     add_agent_arguments(parser)
-    parser.add_argument("--read-only", action="store_true", help="look, and touch nothing")
-    parser.add_argument("--agent-def-dir", metavar="DIR", help="where the agent is defined, if the record is wrong")
+    parser.add_argument("--read-only", action="store_true", help="attach read-only")
+    parser.add_argument(
+        "--agent-def-dir", metavar="DIR", help="the directory of the agent's definition, if the record is wrong"
+    )
 
 
 def run(options: Options) -> int:
@@ -30,13 +32,13 @@ def run(options: Options) -> int:
     target = check_target(require_live(answer, name), options.agent_def_dir)
     inside = _same_server(target)
     if not inside and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused(why="attaching needs a terminal")
+        raise Refused(why="`mam agents attach` needs a terminal")
     readonly = ["-r"] if options.read_only else []
     verb = "switch-client" if inside else "attach-session"
     argv = target.tmux.argv(verb, *readonly, "-t", target.pane.session_id)
     env = dict(os.environ)
     if not inside:
-        env.pop("TMUX", None)  # another server: tmux refuses to be attached within unless it does not know
+        env.pop("TMUX", None)  # tmux refuses to attach inside tmux if TMUX is set
     sys.stdout.flush()
     os.execve(argv[0], argv, env)  # noqa: S606 - argv, and no shell is wanted
 

@@ -1,7 +1,8 @@
-"""Whether the coding agents can be used here: installed, which version, and whether the options that mam uses exist.
+"""Check the installed coding agents.
 
-Without a name all that mam knows are looked at. Exit code 1 when a named one cannot be used, when an installed one
-cannot, or when there is none at all.
+Each line has the agent, its version, its state, and advice or the program's path. mam checks whether the agent has the
+options that mam uses. Without a name, mam checks every agent. Exit code 1: a named or installed agent cannot be used,
+or none is installed.
 
   mam agents check
   mam agents check codex --json
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("agent", nargs="*", metavar="AGENT", help=f"{', '.join(CODING_AGENTS)}; all if none is named")
+    parser.add_argument("agent", nargs="*", metavar="AGENT", help=f"{', '.join(CODING_AGENTS)}; default: all")
 
 
 def run(options: Options) -> int:
     for name in options.agent:
         if name not in CODING_AGENTS:
             hint = nearest(name, CODING_AGENTS)
-            raise BadInput(why=f"{one_line(name[:80])} is not a coding agent that mam knows{hint}")
+            raise BadInput(why=f"{one_line(name[:80])} is not a coding agent of mam{hint}")
     checks = [check_agent(name) for name in options.agent or CODING_AGENTS]
     if options.json:
         print_json_array(check.as_dict() for check in checks)

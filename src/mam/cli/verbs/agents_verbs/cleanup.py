@@ -1,7 +1,8 @@
-"""Take away what is missing, malformed or expired; one line each: what became of it, id, reason.
+"""Remove records that are missing, malformed or expired.
 
-`planned` (with --dry-run), `applied`, `kept`, `failed`. A removal that fails stops none of the others; the exit code
-is then 1. No link is followed, and nothing outside of the directory is touched. Sessions that were stopped are kept.
+Each line has the action, the id and the reason. The action is `planned` (with --dry-run), `applied`, `kept` or
+`failed`. A failed removal does not stop the others; the exit code is then 1. mam follows no links, changes nothing
+outside the directory and keeps stopped sessions.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    parser.add_argument("--dry-run", action="store_true", help="only print what would be removed")
     parser.add_argument("--grace-seconds", "--grace", type=parse_duration, default=GRACE_SECONDS, metavar="T",
-                        help="how long an expired record is left alone (default 300)")  # fmt: skip
+                        help="how long mam keeps an expired record (default 300)")  # fmt: skip
 
 
 def run(options: Options) -> int:

@@ -1,4 +1,4 @@
-"""`mam admin cleanup registry`: the same as `mam agents cleanup`, under the name of the other system."""
+"""`mam admin cleanup registry`: the same as `mam agents cleanup`."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: Options) -> int:
     if options.word != "registry":
-        raise BadInput(why="what shall be cleaned up? `mam admin cleanup registry` knows the directory of sessions")
+        raise BadInput(why="give what to clean up: `mam admin cleanup registry`")
     return cleanup.run(options)

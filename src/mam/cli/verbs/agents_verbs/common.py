@@ -1,4 +1,4 @@
-"""What the verbs of `mam agents` share: the directory, which agent, which generation."""
+"""Options that the subverbs of `mam agents` share: the agent and the generation."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def directory_of(options: Options) -> Directory:
 
 
 def add_agent_arguments(parser: Parser) -> None:
-    parser.add_argument("word", nargs="?", metavar="AGENT", help="its name or its id; default: MAM_AGENT_ID")
-    parser.add_argument("--id", metavar="ID", help="its id, and nothing else")
-    parser.add_argument("--name", metavar="NAME", help="its name, and nothing else")
-    parser.add_argument("--session", metavar="S", help="the tmux session it runs in")
+    parser.add_argument("word", nargs="?", metavar="AGENT", help="name or id of the agent; default: MAM_AGENT_ID")
+    parser.add_argument("--id", metavar="ID", help="the id of the agent")
+    parser.add_argument("--name", metavar="NAME", help="the name of the agent")
+    parser.add_argument("--session", metavar="S", help="the tmux session of the agent")
 
 
 def look_up(directory: Directory, options: Options) -> tuple[str, Resolution]:
@@ -35,13 +35,13 @@ def look_up(directory: Directory, options: Options) -> tuple[str, Resolution]:
     ways = ((options.word, by_any), (options.id, by_id), (options.name, by_name), (options.session, by_session))
     given = [(text, way) for text, way in ways if text is not None]
     if len(given) > 1:
-        raise BadInput(why="two agents were named; give a name, --id, --name or --session")
+        raise BadInput(why="give one of AGENT, --id, --name and --session")
     if given:
         text, way = given[0]
         return text, way(directory, text)
     own = os.environ.get("MAM_AGENT_ID")
     if not own:
-        raise BadInput(why="which agent? Give its name or its id; `mam agents list` shows them")
+        raise BadInput(why="give the name or the id of an agent; `mam agents list` prints them")
     return own, by_id(directory, own)
 
 
@@ -49,7 +49,7 @@ def agent_id_of(directory: Directory, options: Options) -> str:
     """The id of somebody whose record may be out of date; the name alone is enough for its default id."""
     name, answer = look_up(directory, options)
     if answer.kind == AMBIGUOUS:
-        raise AmbiguousName(name=name[:80], candidates=", ".join(answer.candidates))
+        raise AmbiguousName(name=name[:80], candidates=list(answer.candidates))
     if answer.record is not None:
         return answer.record.agent_id
     from mam.agents.names import default_agent_id
@@ -60,13 +60,17 @@ def agent_id_of(directory: Directory, options: Options) -> str:
 
 
 def add_generation(parser: Parser) -> None:
-    parser.add_argument("--generation", metavar="G", help="whose it must be (exit 4 if not); default: MAM_GENERATION")
+    parser.add_argument(
+        "--generation",
+        metavar="G",
+        help="the generation that must own the record (otherwise exit 4); default: MAM_GENERATION",
+    )
 
 
 def own_generation(options: Options) -> str:
     generation = options.generation if options.generation is not None else os.environ.get("MAM_GENERATION")
     if not generation:
-        raise BadInput(why="which generation? Give --generation; `mam agents show` tells whose the record is")
+        raise BadInput(why="give --generation; `mam agents show` prints the generation of the record")
     return check_agent_id(generation, "generation")
 
 
@@ -90,16 +94,16 @@ def announce(options: Options, record: AgentRecord) -> None:
         here = None  # nothing is asked of the store of this place itself
     for visit in announce_in_stores(record, config, here):
         if visit.problem is not None:
-            say(f"not told of the new generation, which its first claim there will do: {visit.store} ({visit.problem})")
+            say(f"{visit.store} does not know the new generation until its first claim there ({visit.problem})")
         elif visit.moved:
             jobs = "1 job" if len(visit.moved) == 1 else f"{len(visit.moved)} jobs"
-            say(f"{jobs} of the generation before it may be claimed again: {visit.store}")
+            say(f"{jobs} of the previous generation can be claimed again in {visit.store}")
 
 
 def print_started(options: Options, record: AgentRecord) -> int:
     announce(options, record)
     if record.mam.companion is None:
-        say("the companion did not come up; the lease is not kept, `mam agents adopt` tries again")
+        say("the companion did not start, so nothing renews the lease; `mam agents adopt` starts it again")
     if options.json:
         print_json(record.to_json())
     else:

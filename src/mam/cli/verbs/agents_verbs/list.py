@@ -1,4 +1,8 @@
-"""All records, one line each: id, name, answer, tmux session, agent, until when it holds or why not, what it does."""
+"""List the records of sessions.
+
+Each line has the id, the name, the state of the record, the tmux session, the agent, the end of the lease or the
+problem, and what the agent is doing.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--live", action="store_true", help="only those whose lease holds")
+    parser.add_argument("--live", action="store_true", help="only records with a valid lease")
 
 
 def run(options: Options) -> int:
@@ -38,7 +42,7 @@ def run(options: Options) -> int:
         headings = ("NAME", "RECORD", "TMUX SESSION", "AGENT", "HOLDS", "STATE", "ID")
         print_table(headings, [_table_row(lookup, answer, now.wall_ms) for lookup, answer in rows])
     else:
-        say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
+        say("no sessions; `mam agents start NAME -- COMMAND` starts one")
     return 0
 
 

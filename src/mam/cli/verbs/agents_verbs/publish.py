@@ -1,11 +1,12 @@
-"""Write down a session, and hold its name for as long as its lease lasts.
+"""Add a session to the directory; print its id and generation.
 
-Prints the agent's id and its generation. While the record of another generation is believed, this is refused (exit 4);
-of any number of publishers one wins, and the others are told at once. Resuming a session keeps its generation,
-replacing it takes a new one, which is made when none is given. Jobs that the generation before it had claimed may be
-claimed again at once; stores that could not be told so are named.
+The record reserves the name while its lease is valid: mam rejects a record of another generation (exit 4). Of several
+publishers, one succeeds and the others get exit 4 at once. Give --generation to resume a session; without it, mam
+creates a new generation. Jobs that the previous generation had claimed can be claimed again at once; mam names the
+stores that it could not reach.
 
-  mam agents publish gpu --session gpu --manifest /home/me/gpu/manifest.json
+  mam agents publish gpu --session gpu \\
+      --manifest /home/me/gpu/manifest.json
   mam agents publish --record record.json
 """
 
@@ -42,17 +43,15 @@ LARGEST = 1024 * 1024
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("word", nargs="?", metavar="NAME", help="the agent's name")
     parser.add_argument("--id", metavar="ID", help="its id; default: derived from the name")
-    parser.add_argument("--generation", metavar="G", help="this life of the session; default: a new one")
-    parser.add_argument("--session", metavar="S", help="the tmux session it runs in")
-    parser.add_argument("--socket", metavar="PATH", help="the socket of that tmux server")
-    parser.add_argument("--manifest", metavar="FILE", help="what describes the session; an absolute path")
-    parser.add_argument("--agent", metavar="A", default="shell", help="which agent it is (default shell)")
-    parser.add_argument("--backend", metavar="B", default="tmux", help="what it runs under (default tmux)")
-    parser.add_argument("--agent-def-dir", metavar="DIR", help="where the agent is defined")
-    parser.add_argument(
-        "--lease", type=parse_lease_seconds, metavar="T", help="until it must be refreshed (default 24h)"
-    )
-    parser.add_argument("--record", metavar="FILE", help="a whole record instead; - is stdin")
+    parser.add_argument("--generation", metavar="G", help="the generation of the session; default: a new one")
+    parser.add_argument("--session", metavar="S", help="the tmux session of the agent")
+    parser.add_argument("--socket", metavar="PATH", help="the socket of the tmux server")
+    parser.add_argument("--manifest", metavar="FILE", help="the manifest of the session; an absolute path")
+    parser.add_argument("--agent", metavar="A", default="shell", help="the kind of agent (default shell)")
+    parser.add_argument("--backend", metavar="B", default="tmux", help="the terminal backend (default tmux)")
+    parser.add_argument("--agent-def-dir", metavar="DIR", help="the directory of the agent's definition")
+    parser.add_argument("--lease", type=parse_lease_seconds, metavar="T", help="the length of the lease (default 24h)")
+    parser.add_argument("--record", metavar="FILE", help="read a complete record from a file; - is stdin")
 
 
 def run(options: Options) -> int:
@@ -75,7 +74,7 @@ def run(options: Options) -> int:
 
 def _record_from_options(directory: Directory, options: Options) -> AgentRecord:
     if options.word is None or options.session is None or options.manifest is None:
-        raise BadInput(why="a session is published with NAME, --session and --manifest, or with --record")
+        raise BadInput(why="give NAME, --session and --manifest, or --record")
     name = canonical_name(options.word, configured_prefix())
     now = directory.clock.now().wall_ms
     value: Json = {
@@ -98,7 +97,7 @@ def _record_from_options(directory: Directory, options: Options) -> AgentRecord:
 def _record_from_file(options: Options) -> AgentRecord:
     others = (options.word, options.id, options.generation, options.session, options.manifest)
     if any(other is not None for other in others):
-        raise BadInput(why="--record is a whole record; only --lease goes with it")
+        raise BadInput(why="--record is a complete record; it accepts only --lease")
     data = _content(options.record)
     record = _checked(lambda: parse_record(data), os.path.basename(options.record))
     return record.replace(agent_name=canonical_name(record.agent_name, configured_prefix()))
@@ -121,5 +120,5 @@ def _content(file: str) -> bytes:
         except (OSError, ValueError) as error:
             raise BadInput(why=f"--record {file[:200]!r}: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > LARGEST:
-        raise BadInput(why=f"--record: more than {LARGEST:,} bytes are no record")
+        raise BadInput(why=f"--record: a record has at most {LARGEST:,} bytes")
     return data

@@ -1,6 +1,6 @@
-"""Begin the lease of one's own record anew; prints until when it holds.
+"""Renew the lease of your own record; print when it expires.
 
-Refused with exit 4 when the record belongs to another generation by now: then stand down.
+If the record belongs to another generation now, mam rejects this with exit 4: the session must stop acting.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def add_arguments(parser: Parser) -> None:
     add_agent_arguments(parser)
     add_generation(parser)
     parser.add_argument(
-        "--lease", type=parse_lease_seconds, metavar="T", help="for how long; default: as long as before"
+        "--lease", type=parse_lease_seconds, metavar="T", help="the length of the lease; default: as before"
     )
 
 

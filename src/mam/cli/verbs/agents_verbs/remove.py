@@ -1,4 +1,7 @@
-"""Take one's own record away; prints its id. The record of another generation stays (exit 4)."""
+"""Remove your own record; print its id.
+
+mam does not remove the record of another generation (exit 4).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Print the id of the one live session of a name, an id or a tmux session.
+"""Print the id of the one live session that matches.
 
-Without one the exit code is 1, and stderr says which kind of nothing it is: missing, malformed, invalid, newer,
-expired, stopped or misnamed. When several match it is 6, with their ids. --json carries the same as `answer`.
+AGENT is a name, an id or a tmux session. If no live session matches, the exit code is 1 and stderr has the reason:
+missing, malformed, invalid, newer, expired, stopped or misnamed. If several match, the exit code is 6 and stderr has
+their ids. --json prints the same as `answer`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""End a session, if it still runs, and start it anew with the command it was started with; prints id and generation.
+"""Restart a session with its command; print id and generation.
 
-The new one is a new generation: whoever still acts for the old one is refused, and the jobs that it had claimed may be
-claimed again. This is also the way to take over a
-name whose session died without a word while its lease still holds.
+mam stops the session if it still runs. The new session has a new generation: mam rejects writes of the old one, and its
+jobs can be claimed again. This also replaces a session that died while its lease is still valid.
 """
 
 from __future__ import annotations
@@ -32,11 +31,7 @@ def run(options: Options) -> int:
     name, answer = look_up(directory, options)
     record = answer.record if answer.record is not None else require_live(answer, name)
     if record.lifecycle.state == RETIRED or not record.lifecycle.relaunchable:
-        why = (
-            "it is retired"
-            if record.lifecycle.state == RETIRED
-            else "it was not started by mam, which knows no command"
-        )
+        why = "it is retired" if record.lifecycle.state == RETIRED else "mam did not start it and has no command for it"
         raise NotPublished(agent=record.agent_id, why=why)
     manifest = check_manifest(record)
     plan = Plan(

@@ -1,8 +1,8 @@
-"""Type a text into a session, once and whole, and submit it; prints the agent's id.
+"""Type a text into a session and submit it; print the agent's id.
 
-Control characters are removed, everything else arrives byte for byte. Nothing is sent to a pane whose program has
-ended, that is in copy mode, that is another generation's, that shows a question, or where a person has typed within
-the last 30 seconds. With --key a text is sent at most once, however often this is repeated.
+mam removes control characters and sends everything else unchanged. It sends nothing if the program in the pane has
+ended, the pane is in copy mode, belongs to another generation or shows a question, or a person has typed in it within
+the last 30 seconds. With --key, mam sends a text at most once, however often you repeat the command.
 
   mam agents send claude "look at the failing test"
   mam agents send claude --file brief.md --key brief-17
@@ -25,27 +25,29 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("words", nargs="*", metavar="AGENT [TEXT]", help="whom, and what")
-    parser.add_argument("--id", metavar="ID", help="its id, and nothing else")
-    parser.add_argument("--name", metavar="NAME", help="its name, and nothing else")
-    parser.add_argument("--session", metavar="S", help="the tmux session it runs in")
-    parser.add_argument("--file", metavar="F", help="the text is in this file; - is stdin")
-    parser.add_argument("--key", metavar="K", help="a name for this text, so that it is sent once")
-    parser.add_argument("--generation", metavar="G", help="only if it is still this generation (exit 4 if not)")
-    parser.add_argument("--agent-def-dir", metavar="DIR", help="where the agent is defined, if the record is wrong")
+    parser.add_argument("words", nargs="*", metavar="AGENT [TEXT]", help="the agent and the text")
+    parser.add_argument("--id", metavar="ID", help="the id of the agent")
+    parser.add_argument("--name", metavar="NAME", help="the name of the agent")
+    parser.add_argument("--session", metavar="S", help="the tmux session of the agent")
+    parser.add_argument("--file", metavar="F", help="read the text from a file; - is stdin")
+    parser.add_argument("--key", metavar="K", help="a key for this text, which mam then sends only once")
+    parser.add_argument("--generation", metavar="G", help="send only to this generation (otherwise exit 4)")
+    parser.add_argument(
+        "--agent-def-dir", metavar="DIR", help="the directory of the agent's definition, if the record is wrong"
+    )
 
 
 def run(options: Options) -> int:
     text = _text(options)
     if options.key is not None and (not options.key.strip() or len(options.key) > 200):
-        raise BadInput(why="--key is a short name for the text")
+        raise BadInput(why="--key takes 1 to 200 characters")
     name, answer = look_up(directory_of(options), options)
     record = require_live(answer, name)
     if options.generation is not None and options.generation != record.generation_id:
         raise GenerationLost(agent=record.agent_id, owner=record.generation_id, generation=options.generation[:80])
     sent = send(check_target(record, options.agent_def_dir), text, options.key)
     if not sent:
-        say(f"a text with the key {options.key} has been sent before; nothing was sent now")
+        say(f"a text with the key {options.key} was sent before; mam sent nothing")
     if options.json:
         print_json({"agent_id": record.agent_id, "generation_id": record.generation_id, "sent": sent})
     else:
@@ -54,16 +56,16 @@ def run(options: Options) -> int:
 
 
 def _text(options: Options) -> str:
-    """Whom stands first, unless an option says so."""
+    """The first word is the agent, unless an option names it."""
     words: list[str] = list(options.words)
     named = any(given is not None for given in (options.id, options.name, options.session))
     options.word = None if named or not words else words.pop(0)
     if options.file is not None:
         if words:
-            raise BadInput(why="give the text, or --file, and not both")
+            raise BadInput(why="give TEXT or --file, not both")
         return _content(options.file)
     if len(words) != 1:
-        raise BadInput(why="`mam agents send AGENT TEXT`; a text with spaces is put in quotes")
+        raise BadInput(why="give an agent and a text in quotes: `mam agents send AGENT TEXT`")
     return words[0]
 
 

@@ -1,6 +1,6 @@
-"""Print one record, whole.
+"""Print the record of a session.
 
-Exit 1 when it is not live; why is said on stderr, and an old record is shown all the same.
+If the session is not live, the exit code is 1 and stderr has the reason; mam still prints an old record.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Start a session in tmux, and a companion that keeps its lease; prints the agent's id and its generation.
+"""Start a session in tmux; print its id and generation.
 
-The session is on mam's own tmux server (`tmux -L mam`), which loads your tmux.conf. The agent finds its id and its
-generation in MAM_AGENT_ID and MAM_GENERATION. Claude Code and Codex are told, for this session alone, to call `mam
-hook`, so that what they do is known and not guessed. While a record of that name is believed, this is refused (exit 4).
+A companion process renews the lease of the session. The session runs on mam's own tmux server (`tmux -L mam`), which
+loads your tmux.conf. The agent gets its id and its generation in MAM_AGENT_ID and MAM_GENERATION. mam configures Claude
+Code and Codex, for this session only, to call `mam hook`, which reports what they do. While a record of that name has a
+valid lease, mam starts nothing (exit 4).
 
   mam agents start claude --agent claude-code -- claude
   mam agents attach claude
@@ -31,23 +32,25 @@ def add_arguments(parser: Parser) -> None:
     parser.takes_command = True
     parser.usage = "mam agents start NAME [options] -- COMMAND [ARGUMENT ...]"
     parser.add_argument("word", nargs="?", metavar="NAME", help="the agent's name")
-    parser.add_argument("--agent", metavar="A", help="which agent it is; default: the name of the program")
+    parser.add_argument("--agent", metavar="A", help="the kind of agent; default: the name of the program")
     parser.add_argument("--id", metavar="ID", help="its id; default: derived from the name")
     add_place(parser)
-    parser.add_argument("--no-hooks", action="store_true", help="do not have it call `mam hook`")
-    parser.add_argument("--cwd", metavar="DIR", help="where it works; default: here")
+    parser.add_argument("--no-hooks", action="store_true", help="do not configure the agent to call `mam hook`")
+    parser.add_argument("--cwd", metavar="DIR", help="the directory to work in; default: the current one")
 
 
 def add_place(parser: Parser) -> None:
     parser.add_argument("--session", metavar="S", help="the name of the tmux session; default: the agent's name")
-    parser.add_argument("--agent-def-dir", metavar="DIR", help="where the agent is defined; an absolute path")
+    parser.add_argument(
+        "--agent-def-dir", metavar="DIR", help="the directory of the agent's definition; an absolute path"
+    )
     parser.add_argument("--lease", type=parse_lease_seconds, metavar="T", default=DEFAULT_SECONDS,
-                        help="how long it is believed without its companion (default 24h)")  # fmt: skip
+                        help="the length of the lease, which the companion renews (default 24h)")  # fmt: skip
 
 
 def run(options: Options) -> int:
     if options.word is None:
-        raise BadInput(why="what shall it be called? `mam agents start NAME -- COMMAND`")
+        raise BadInput(why="give a name: `mam agents start NAME -- COMMAND`")
     command = tuple(options.command or ())
     name = canonical_name(options.word, configured_prefix())
     plan = Plan(
@@ -70,7 +73,7 @@ def _tool(command: tuple[str, ...]) -> str:
 
 
 def session_name(text: str) -> str:
-    """tmux turns dots and colons into underscores, and reads the others at the front of a target."""
+    """tmux replaces dots and colons, and gives the other characters a meaning at the start of a target."""
     if not text.strip() or not text.isprintable() or any(letter in ".:" for letter in text) or text[0] in "=@$%!{":
         raise BadInput(why=f"{text[:80]!r} cannot name a tmux session: no dot, no colon, none of =@$%!{{ in front")
     return text

@@ -1,8 +1,9 @@
-"""Record, tmux, process, companion, state and jobs side by side: id, name, the six, and every drift between them.
+"""Compare the record, tmux, process, companion and jobs.
 
-The state is what the agent is doing and who says so: working, needs permission, quiet, done, gone or unknown, from its
-hooks, its process or its screen. `unknown` is what could not be found out, and never taken for dead. Exit 1 when there
-is a drift.
+Each line has the id, the name, the record, tmux, the process, the companion, the state, the jobs, and every difference
+between them. The state is what the agent is doing (working, needs permission, quiet, done, gone or unknown), and where
+mam learned it: a hook, the process or the screen. mam never treats an unknown state as dead. Exit code 1: there is a
+difference.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def run(options: Options) -> int:
 
 
 def _running(options: Options) -> list[Job] | None:
-    """The jobs that run, where they can be asked for; sessions are shown without them too."""
+    """The running jobs; None if the store cannot be read."""
     from mam.cli.args.options import registry_of
     from mam.errors import MamError, StoreMissing
     from mam.jobs.status import RUNNING
@@ -57,7 +58,7 @@ def _running(options: Options) -> list[Job] | None:
     except StoreMissing:
         return None
     except MamError as error:
-        say(f"jobs are unknown: {error}")
+        say(f"cannot read the jobs: {error}")
         return None
 
 
@@ -73,7 +74,7 @@ def _columns(status: AgentStatus, now_ms: int) -> tuple[str, ...]:
 
 def _show(found: list[AgentStatus], now_ms: int) -> None:
     if not found:
-        say("no session is written down; `mam agents start NAME -- COMMAND` starts one")
+        say("no sessions; `mam agents start NAME -- COMMAND` starts one")
         return
     from mam.cli.render.table import print_table
 

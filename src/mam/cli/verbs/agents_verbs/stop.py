@@ -1,7 +1,7 @@
-"""End a session; prints the agent's id.
+"""Stop a session; print the agent's id.
 
-Its record stays, as stopped, so that `restart` can start it anew; --retire makes that the end. A session that cannot
-be reached is not said to be over.
+The record stays with the state stopped, so that `restart` can start the session again; --retire prevents that. mam does
+not mark a session as stopped that it cannot reach.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     add_agent_arguments(parser)
-    parser.add_argument("--generation", metavar="G", help="only if it is still this generation (exit 4 if not)")
-    parser.add_argument("--reason", metavar="TEXT", default="operator_stop", help="kept in the record")
-    parser.add_argument("--retire", action="store_true", help="and never start it again")
+    parser.add_argument("--generation", metavar="G", help="stop only this generation (otherwise exit 4)")
+    parser.add_argument("--reason", metavar="TEXT", default="operator_stop", help="the reason, stored in the record")
+    parser.add_argument("--retire", action="store_true", help="never start it again")
 
 
 def run(options: Options) -> int:
     if not options.reason.strip() or not options.reason.isprintable():
-        raise BadInput(why="--reason is one line that says something")
+        raise BadInput(why="--reason takes one line of text")
     directory = directory_of(options)
     name, answer = look_up(directory, options)
     record = answer.record if answer.record is not None else require_live(answer, name)

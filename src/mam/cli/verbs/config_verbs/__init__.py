@@ -1,1 +1,1 @@
-"""The verbs of `mam config`, one file each."""
+"""The subverbs of `mam config`, one file each."""

@@ -1,4 +1,4 @@
-"""What the verbs of `mam config` share."""
+"""Functions that the subverbs of `mam config` share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_project(parser: Parser) -> None:
-    parser.add_argument("--project", action="store_true", help=f"the project's {NAME} instead of your own file")
+    parser.add_argument("--project", action="store_true", help=f"use the project's {NAME} instead of your own file")
 
 
 def chosen_file(options: Options) -> str:
@@ -30,16 +30,16 @@ def chosen_file(options: Options) -> str:
 
 def refuse_inside_a_job() -> None:
     if os.environ.get("MAM_SOCKET"):
-        raise Refused(why="this runs inside a job; settings are for a person to change, and not for an agent")
+        raise Refused(why="a job cannot change settings; only a person can")
 
 
 def parsed_value(key: Key, text: str) -> Any:
-    """What a person typed, as the file will hold it; never a secret, which others could read in `ps`."""
+    """The value for the file. Secrets are rejected, because other users can read a command line."""
     if key.path == ("store",) and has_password(text):
-        raise Refused(why="a store's password does not belong into a file of settings; use PGPASSWORD or ~/.pgpass")
+        raise Refused(why="a file of settings must not contain the password of a store; use PGPASSWORD or ~/.pgpass")
     if key.holds_secret:
         raise Refused(
-            why=f"{key.path[-1]} looks like a secret; export it where the worker is started, and its agents inherit it"
+            why=f"{key.path[-1]} looks like a secret; export it in the environment of the worker for its agents"
         )
     if key.setting.kind not in (dict, list):
         return value_from_text(key.setting, text, key.name)

@@ -1,7 +1,7 @@
-"""Open your file of settings in your editor (VISUAL, EDITOR, else vi); prints the file.
+"""Edit your file of settings; print its path.
 
-You edit a copy. It takes the file's place only if it is valid; if it is not, the copy stays and is named, and the
-settings are as they were.
+mam opens a copy in your editor (VISUAL, EDITOR, otherwise vi). A valid copy replaces the file. If the copy is not
+valid, mam keeps it, prints its path and leaves the settings unchanged.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ def run(options: Options) -> int:
     if changed:
         try:
             if read_text(file) != before:
-                raise Refused(why=f"{file} was changed meanwhile; your text is in {copy}")
+                raise Refused(why=f"{file} changed meanwhile; your text is in {copy}")
             replace_text(file, after)
         except BadConfig as bad:
             raise BadConfig(
-                file=file, problem=f"{bad.facts['problem']}; it is as it was, your text is in {copy}"
+                file=file, problem=f"{bad.facts['problem']}; the file is unchanged, and your text is in {copy}"
             ) from None
     os.unlink(copy)
     if options.json:
         print_json({"file": file, "changed": changed})
     else:
         print_row(file)
-    say("changed" if changed else "nothing was changed")
+    say("changed" if changed else "unchanged")
     return 0
 
 
 def _copied(file: str, text: str) -> str:
-    """Beside the file, so that no other user can read it; with its ending, so that editors know what it is."""
+    """A copy beside the file, which no other user can read, with the same suffix for the editor."""
     from tempfile import mkstemp
 
     os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
@@ -72,6 +72,6 @@ def _open_editor(copy: str) -> None:
     try:
         ended = subprocess.run([*shlex.split(named), copy], check=False).returncode
     except (OSError, ValueError) as error:
-        raise BadInput(why=f"the editor {named[:80]} cannot be started: {error}; set EDITOR to another") from None
+        raise BadInput(why=f"cannot start the editor {named[:80]}: {error}; set EDITOR to another") from None
     if ended != 0:
-        raise Refused(why=f"the editor {named[:80]} ended with {ended}; nothing was changed")
+        raise Refused(why=f"the editor {named[:80]} exited with {ended}; nothing was changed")

@@ -1,4 +1,7 @@
-"""Print the value of a setting; who says so goes to stderr, on a terminal."""
+"""Print the value of a setting.
+
+On a terminal, stderr also shows where the value comes from.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("word", nargs="?", metavar="KEY", help="its name, such as on_idle or broker.host")
+    parser.add_argument("word", nargs="?", metavar="KEY", help="the setting, such as on_idle or broker.host")
 
 
 def run(options: Options) -> int:
     if options.word is None:
-        raise BadInput(why="which setting? `mam config list` shows them")
+        raise BadInput(why="give a setting; `mam config list` prints them")
     found = current(find_key(options.word))
     if options.json:
         print_json(as_json(found))

@@ -1,6 +1,6 @@
-"""Show every setting: its value, who says so, its default and its variable.
+"""Print every setting: value, origin, default and variable.
 
-In a pipe: name, value, who says so, default and variable, separated by tabs; values are written as JSON.
+In a pipe: name, value, origin, default and variable, separated by tabs; values are JSON.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from mam.config.keys import SettingValue
 
 WIDE = 100
-"""Columns from which on there is room for the defaults."""
+"""The width that has room for the defaults."""
 
 
 def add_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
+    """No arguments of its own."""
 
 
 def run(options: Options) -> int:
@@ -50,7 +50,7 @@ def as_json(one: SettingValue) -> dict[str, Any]:
 
 
 def shown(value: Any) -> str:
-    """For a person: texts without quotes, nothing for nothing."""
+    """For people: text without quotes, and an empty text for None."""
     return "" if value is None else value if isinstance(value, str) else json_text(value)
 
 
@@ -67,11 +67,11 @@ def _table(found: list[SettingValue]) -> None:
     for name in ("SETTING", "VALUE", "FROM", *(("DEFAULT",) if wide else ()), "VARIABLE"):
         table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=1 if name == "VALUE" else None)
     for one in found:
-        said = one.source != "default"
+        is_set = one.source != "default"
         cells = [
-            Text(one_line(one.key.name), style="bold" if said else ""),
-            Text(one_line(shown(one.value)), style="" if said else "dim"),
-            Text(one.source, style="yellow" if one.source == UNTRUSTED else "" if said else "dim"),
+            Text(one_line(one.key.name), style="bold" if is_set else ""),
+            Text(one_line(shown(one.value)), style="" if is_set else "dim"),
+            Text(one.source, style="yellow" if one.source == UNTRUSTED else "" if is_set else "dim"),
             *([Text(one_line(shown(one.default)), style="dim")] if wide else []),
             Text(one.key.setting.variable or "", style="dim"),
         ]

@@ -1,4 +1,7 @@
-"""Print where your file of settings is, or with --project the project's; exit 0 also when there is none yet."""
+"""Print the path of your file of settings.
+
+The exit code is 0 also if the file does not exist.
+"""
 
 from __future__ import annotations
 
@@ -24,5 +27,5 @@ def run(options: Options) -> int:
         return 0
     print_row(file)
     if not exists:
-        say("nothing is there yet; `mam config set` and `mam config edit` make it")
+        say("the file does not exist yet; `mam config set` and `mam config edit` create it")
     return 0

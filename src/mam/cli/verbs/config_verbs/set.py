@@ -1,12 +1,14 @@
-"""Write a setting into your file, whose comments and order stay as they are; prints the file.
+"""Write a setting to your file; print the path of the file.
 
   mam config set on_idle stop
-  mam config set commands.my-agent.argv '["my-agent", "--task-file", "{brief}"]'
-  mam config set prices.codex '{input = 1.25, cached = 0.125, output = 10}'
+  mam config set commands.my-agent.argv \\
+      '["my-agent", "--task-file", "{brief}"]'
+  mam config set prices.codex \\
+      '{input = 1.25, cached = 0.125, output = 10}'
   mam config set --project require_attempt true
 
-What would make the file invalid is refused and changes nothing. Secrets are refused: others can see the words of a
-command, and settings are no place for them.
+The comments and the order of the file stay. mam rejects a value that would make the file invalid. It also rejects
+secrets, because other users can read a command line.
 """
 
 from __future__ import annotations
@@ -23,17 +25,17 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("words", nargs="*", metavar="KEY VALUE", help="its name, and what it shall be")
+    parser.add_argument("words", nargs="*", metavar="KEY VALUE", help="the setting and its value")
     add_project(parser)
 
 
 def run(options: Options) -> int:
     if len(options.words) != 2:
-        raise BadInput(why="`mam config set` takes two words: the setting and its value")
+        raise BadInput(why="give a setting and its value: `mam config set KEY VALUE`")
     refuse_inside_a_job()
     key = find_key(options.words[0])
     if key.setting.kind is dict and len(key.path) == 1:
-        raise BadInput(why=f"{key.name} is a table; set what is in it, or use `mam config edit`")
+        raise BadInput(why=f"{key.name} is a table; set a key of it, or use `mam config edit`")
     value = parsed_value(key, options.words[1])
     file = chosen_file(options)
     from mam.config.edit import set_value
@@ -44,7 +46,7 @@ def run(options: Options) -> int:
     else:
         print_row(file)
     if environment_text(key.setting) is not None:
-        say(f"{key.setting.variable} is set, and wins over it here")
+        say(f"{key.setting.variable} is set and takes precedence here")
     if options.project:
-        say("a changed project's file has to be trusted again: `mam trust`")
+        say("the file has changed and needs trust again: `mam trust`")
     return 0

@@ -1,4 +1,4 @@
-"""Take a setting out of your file; prints the file."""
+"""Remove a setting from your file; print the path of the file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("word", nargs="?", metavar="KEY", help="its name")
+    parser.add_argument("word", nargs="?", metavar="KEY", help="the setting")
     add_project(parser)
 
 
 def run(options: Options) -> int:
     if options.word is None:
-        raise BadInput(why="which setting? `mam config list` shows them")
+        raise BadInput(why="give a setting; `mam config list` prints them")
     refuse_inside_a_job()
     key, file = find_key(options.word), chosen_file(options)
     from mam.config.edit import unset_value

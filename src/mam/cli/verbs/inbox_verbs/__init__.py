@@ -1,1 +1,1 @@
-"""The verbs of `mam inbox`."""
+"""The subverbs of `mam inbox`."""

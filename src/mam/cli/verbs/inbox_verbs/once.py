@@ -1,8 +1,8 @@
-"""Take what is in the inbox now, run it to the end, and exit.
+"""Run the files that are in the inbox now, then exit.
 
-One line on stdout for each file: id, status, and where its outcome is, below the root. Exits 0 if all went well, 7 if
-a job ended in error, 8 if one was cancelled, 1 if a file could not become a job. Jobs that wait for a time, for other
-jobs or for somebody else's label are left to whoever comes then.
+stdout has one line for each file: id, status, and the path of its outcome below the root. The exit code is 0 if all
+completed, 7 if a job ended in error, 8 if one was cancelled, and 1 if a file could not become a job. Jobs that wait for
+a time, for other jobs or for another label stay in the store.
 
   mam inbox once --agent shell
 """

@@ -1,4 +1,4 @@
-"""What watching and taking once have in common."""
+"""Options and main function of `mam inbox watch` and `mam inbox once`."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ FAILED, CANCELLED, REFUSED_CODE = 7, 8, 1
 
 def add_place(parser: Parser) -> None:
     parser.add_argument(
-        "--root", metavar="DIR", help="the directory above inbox/; default: `root` of [inbox], else here"
+        "--root", metavar="DIR", help="the directory above inbox/; default: `root` of [inbox], else the current one"
     )
-    parser.add_argument("--mode", metavar="MODE", help="what is below inbox/: multi-owner (owner/repo/branch), "
+    parser.add_argument("--mode", metavar="MODE", help="the directories below inbox/: multi-owner (owner/repo/branch), "
                         "single-owner (repo/branch), flat (files for this repository)")  # fmt: skip
 
 
 def add_work(parser: Parser) -> None:
     add_place(parser)
-    parser.add_argument("--agent", metavar="A", help="who does the work if the file names nobody; default: `agent` of "
-                        "[inbox], else default_agent, else the only one that is installed")  # fmt: skip
+    parser.add_argument("--agent", metavar="A", help="the agent of files that name none; default: `agent` of "
+                        "[inbox], else default_agent, else the only installed agent")  # fmt: skip
     parser.add_argument("--concurrency", type=number, metavar="N", default=1,
-                        help="jobs at a time (default 1); 0 leaves them to other workers")  # fmt: skip
+                        help="jobs at a time (default 1); 0 leaves the jobs to other workers")  # fmt: skip
 
 
 def mode_of(options: Options) -> str | None:
@@ -44,7 +44,7 @@ def mode_of(options: Options) -> str | None:
 
 
 class FileReporter:
-    """Says what happens to files; knows at the end how it all went."""
+    """Prints what happens to each file, and collects the exit code."""
 
     def __init__(self, options: Options, settings: Settings, *, once: bool) -> None:
         self._json = options.json
@@ -65,7 +65,7 @@ class FileReporter:
             self._say(what, claim, job, words)
 
     def code(self) -> int:
-        """7 wins over 8, and both over what never became a job."""
+        """7 takes precedence over 8, and 8 over 1."""
         return next((code for code in (FAILED, CANCELLED, REFUSED_CODE) if code in self.codes), 0)
 
     def _put_json(self, what: str, claim: LedgerRow, job: Job | None, words: str) -> None:
@@ -82,7 +82,7 @@ class FileReporter:
         short = claim.job_id[:8]
         if what == "taken" and job is not None:
             wait = f", waits for {job.waiting_for}" if job.waiting_for else ""
-            say(f"{short} {claim.rel}: taken for {job.agent}{wait}")
+            say(f"{short} {claim.rel}: registered for {job.agent}{wait}")
         elif what == "ended" and job is not None:
             why = f": {job.reason}" if job.reason and job.status != "completed" else ""
             say(f"{short} {claim.rel}: {job.status}{why}")
@@ -96,7 +96,7 @@ class FileReporter:
 
 
 def _job_id(claim: LedgerRow) -> str | None:
-    """What was refused has no job that anybody could ask for."""
+    """A refused file has no job."""
     return None if claim.refused else claim.job_id or None
 
 
@@ -120,16 +120,16 @@ def work(options: Options, *, once: bool) -> int:
     settings = load_settings(config, root=options.root, mode=mode_of(options), agent=options.agent)
     located = locate(options.store, options.registry_dir, config)
     belongs = Ledger.bound_store(os.path.join(settings.root, QUEUE))
-    if belongs is not None and located.exists is False:  # nothing is made for what will be refused
+    if belongs is not None and located.exists is False:  # create no store for an inbox of another one
         page = os.path.join(settings.root, QUEUE, DATABASE)
         raise InboxTaken(root=settings.root, store=belongs, other=located.shown, page=page)
     if create_store(located, config):
-        say(f"made a store at {located.shown}")
+        say(f"created a store at {located.shown}")
     reporter = FileReporter(options, settings, once=once)
     worker_options = WorkerOptions(
         labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency)
     )
-    # What the inbox says of a job is enough for a person; the worker's own lines are for when it runs alone.
+    # The inbox prints what happens to a job, so the worker prints only problems.
     worker, context = open_worker(located, config, worker_options, say=_say_problems_only, show=print_brief)
     try:
         inbox = Inbox(
@@ -152,7 +152,7 @@ def work(options: Options, *, once: bool) -> int:
         raise watching.failure
     if once and inbox.problems:
         raise (
-            BadInput(why=f"not everything could be taken: {inbox.problems[0]}") if not inbox.open else InboxUnfinished()
+            BadInput(why=f"mam could not take every file: {inbox.problems[0]}") if not inbox.open else InboxUnfinished()
         )
     return reporter.code() if once else 0
 

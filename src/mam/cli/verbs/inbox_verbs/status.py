@@ -1,7 +1,7 @@
-"""Show what is in the inbox: dropped and not yet taken, running, ended and not yet put away.
+"""Print the files of the inbox and their status.
 
-In a pipe: id (or -), status, agent (or -) and file, separated by tabs. The ids are those of `mam list`. What has ended
-for longer is in ROOT/finished.
+In a pipe: id (or -), status, agent (or -) and file, separated by tabs. The ids are those of `mam list`. Older outcomes
+are in ROOT/finished.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Take what is dropped into the inbox and run it, until told to stop.
+"""Run new files of the inbox until you stop it.
 
-One line on stdout for each job that ends: id, status, and the file that tells its outcome. SIGTERM hands back what
-runs; Ctrl-C lets it finish, a second one hands it back. Killed with -9 it loses nothing: the next one goes on from
-there.
+stdout has one line for each job that ends: id, status, and the file with its outcome. SIGTERM releases the running
+jobs. Ctrl-C lets them finish; a second Ctrl-C releases them. After a kill with -9, the next `mam inbox` continues and
+loses nothing.
 
-  mam inbox watch --root ~/prompts --agent claude-code --concurrency 4
+  mam inbox watch --root ~/prompts --concurrency 4
 """
 
 from __future__ import annotations

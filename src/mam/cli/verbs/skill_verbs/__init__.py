@@ -1,1 +1,1 @@
-"""The verbs of `mam skill`, one file each."""
+"""The subverbs of `mam skill`, one file each."""

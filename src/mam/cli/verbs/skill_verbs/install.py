@@ -1,7 +1,7 @@
-"""Put the skill where agents look for skills, after asking; prints the files.
+"""Write the skill to the agents' skill directories; print the files.
 
---project (the default) is the repository that this directory is in, --user is your home directory. A file that is
-there and says something else is never replaced unasked: say --replace, and the old one is kept beside it.
+--project (the default) writes to the repository of the current directory, --user to your home directory. mam replaces a
+different file only with --replace and keeps the old one beside it.
 
   mam skill install
   mam skill install --user --yes
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 _WORDS = {
     NEW: "will be written",
-    SAME: "is there already",
-    DIFFERENT: "is there and says something else",
-    FOREIGN: "is no plain file and is left alone",
+    SAME: "is up to date",
+    DIFFERENT: "exists and differs",
+    FOREIGN: "is not a regular file; mam leaves it",
 }
 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--project", action="store_true", help="for this project (the default)")
     parser.add_argument("--user", action="store_true", help="for all your projects")
-    parser.add_argument("--replace", action="store_true", help="also files that say something else")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--replace", action="store_true", help="also replace files that differ")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def run(options: Options) -> int:
     if options.project and options.user:
-        raise BadInput(why="--project and --user are two places; give one of them")
+        raise BadInput(why="give --project or --user, not both")
     if os.environ.get("MAM_SOCKET"):
-        raise Refused(why="this runs inside a job; what agents read is for a person to choose")
+        raise Refused(why="a job cannot install a skill; only a person can")
     found = skill_targets(user=options.user, directory=project_root("."))
     wanted = [place for place in found if place.found == NEW or (place.found == DIFFERENT and options.replace)]
     for place in found:
         replaced = place.found == DIFFERENT and options.replace
-        say(f"{place.path} {'will be replaced, the old one is kept beside it' if replaced else _WORDS[place.found]}")
+        say(f"{place.path} {'will be replaced; mam keeps the old file beside it' if replaced else _WORDS[place.found]}")
     if wanted and not options.yes and not _agreed():
-        say("nothing was written")
+        say("mam wrote nothing")
         return 1
     for place in wanted:
         _write(place)
@@ -58,14 +58,14 @@ def run(options: Options) -> int:
         for place in wanted:
             print_row(place.path)
     if any(place.found == DIFFERENT for place in left):
-        say("--replace writes over a file that says something else")
+        say("--replace replaces a file that differs")
     return 1 if left else 0
 
 
 def _agreed() -> bool:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput(why="nobody is there to be asked; --yes says that it shall be done")
-    sys.stderr.write("Write it? [y/N] ")
+        raise BadInput(why="cannot ask for confirmation without a terminal; give --yes")
+    sys.stderr.write("Write these files? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(_parser: Parser) -> None:
-    """None of its own."""
+    """No arguments of its own."""
 
 
 def run(options: Options) -> int:
