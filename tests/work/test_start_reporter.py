@@ -1,4 +1,4 @@
-"""A job's start is reported once, before its agent's first report, and in one write with its end if that comes at once."""
+"""A job's start is reported once, before its agent's first report, and in one write with an end that comes at once."""
 
 from __future__ import annotations
 

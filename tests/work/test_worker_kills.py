@@ -1,4 +1,4 @@
-"""Workers killed at random with -9 while jobs run: every job ends once, by an attempt that held it, and no process is left.
+"""Workers killed at random while jobs run: every job ends once, by an attempt that held it; no process is left.
 
 MAM_WORKER_KILLS_JOBS=500 is the large dose; it also takes PostgreSQL. MAM_WORKER_KILLS_SEED repeats a run.
 """

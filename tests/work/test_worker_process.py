@@ -174,7 +174,7 @@ class TestTheStoreIsAway:
 
 
 def test_its_own_disk_is_full(small_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The store is on another disk. The worker reports it, backs off, and stops during the pause when it is asked to."""
+    """The store is on another disk. The worker reports it, backs off, and stops during the pause when asked."""
     mam = made(tmp_path_factory.mktemp("elsewhere"), "files")
     mam.env["XDG_STATE_HOME"] = str(small_disk)
     job = mam.register("echo done")
