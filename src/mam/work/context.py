@@ -99,7 +99,7 @@ class WorkerContext:
         return self.door_server.open(job.job_id, job.attempt, workdir, on_activity, announce, job.claim_id)
 
     def say(self, job: Job, words: str) -> None:
-        self._tell(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
+        self._call_safely(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
 
     def say_unreachable(self, away: MamError) -> None:
         """Says that the worker retries, so that no person restarts it."""
@@ -110,13 +110,13 @@ class WorkerContext:
         """Prints each message once: an outage of an hour is not worth a thousand lines."""
         if words != self._complained:
             self._complained = words
-            self._tell(self._say, words)
+            self._call_safely(self._say, words)
 
     def show(self, text: str) -> None:
         """Prints the brief of a job for a person."""
-        self._tell(self._show, text)
+        self._call_safely(self._show, text)
 
-    def _tell(self, way: Callable[[str], None], words: str) -> None:
+    def _call_safely(self, way: Callable[[str], None], words: str) -> None:
         """A closed terminal or a full disk behind a log must not stop a job."""
         try:
             way(words)

@@ -56,24 +56,28 @@ def was_interrupted(last: LastMessage | None, because: str | None) -> bool:
     return because in (STOPPING, CUT_OFF)
 
 
-def failure(last: LastMessage | None, said: Json | None, success: str, retry_codes: Collection[int]) -> Ending | None:
+def failure(
+    last: LastMessage | None, reported: Json | None, success: str, retry_codes: Collection[int]
+) -> Ending | None:
     """Why the attempt failed before its work was checked; None if there is work to check."""
-    said = said or {}
-    if said.get("status") == ERROR:
-        return _failed(str(said.get("reason") or "the agent reported a failure"), retryable=bool(said.get("retryable")))
+    reported = reported or {}
+    if reported.get("status") == ERROR:
+        return _failed(
+            str(reported.get("reason") or "the agent reported a failure"), retryable=bool(reported.get("retryable"))
+        )
     match last:
         case Failed():
             return _failed(last.reason)
         case Lost():
             return _failed(last.reason, retryable=True)
         case Ended() if last.signal is not None:
-            return _failed(f"ended by signal {last.signal}{_although(said)}")
+            return _failed(f"ended by signal {last.signal}{_although(reported)}")
         case Ended() if last.exit_code and success in (EXIT, REPORT):
             code = last.exit_code
             return _failed(
-                f"exit code {code}{SHELL_EXIT_CODES.get(code, '')}{_although(said)}", retryable=code in retry_codes
+                f"exit code {code}{SHELL_EXIT_CODES.get(code, '')}{_although(reported)}", retryable=code in retry_codes
             )
-    if success == SAID and not said:
+    if success == SAID and not reported:
         return _failed("it ended without reporting an outcome")
     return None
 
@@ -81,7 +85,7 @@ def failure(last: LastMessage | None, said: Json | None, success: str, retry_cod
 def turn_failure(
     report: Report,
     last: LastMessage | None,
-    said: Json | None,
+    reported: Json | None,
     *,
     login: str,
     is_resumed: bool,
@@ -92,7 +96,7 @@ def turn_failure(
     `is_checked` is whether the job has artifacts or a validation. They then decide whether an agent that asked a
     question is done.
     """
-    if not isinstance(last, Ended) or (said or {}).get("status") == ERROR:
+    if not isinstance(last, Ended) or (reported or {}).get("status") == ERROR:
         return None
     if report.denied:
         what = ", ".join(report.denied)
@@ -107,9 +111,9 @@ def turn_failure(
         # A conversation that is gone cannot be resumed; the next attempt starts a new one.
         gone = is_resumed and not report.has_answered
         return _failed(f"exit code {last.exit_code}: {report.last_stderr_line}", retryable=gone)
-    if last.signal is None and not last.exit_code and not report.is_over and not said:
+    if last.signal is None and not last.exit_code and not report.is_over and not reported:
         return _failed("no_final_line: its output ended before its turn did, so the outcome is unknown")
-    if report.asked is not None and not said and not is_checked:
+    if report.asked is not None and not reported and not is_checked:
         return _failed(f"unanswered: no person can answer its question; put the answer into the prompt: {report.asked}")
     return None
 
@@ -128,14 +132,14 @@ def _problem_ending(report: Report, login: str, *, is_resumed: bool) -> Ending:
             return _failed(f"billing: {problem.text}")
         case "declined":
             return _failed(f"declined: {problem.text}")
-    said = problem.text if " " in problem.text else report.last_stderr_line or problem.text
-    return _failed(f"agent_error: {said}", retryable=is_resumed and not report.has_answered)
+    reported = problem.text if " " in problem.text else report.last_stderr_line or problem.text
+    return _failed(f"agent_error: {reported}", retryable=is_resumed and not report.has_answered)
 
 
-def result_text(last: LastMessage | None, said: Json | None) -> str | None:
+def result_text(last: LastMessage | None, reported: Json | None) -> str | None:
     """The result that the agent reported, otherwise the end of its output."""
-    if said and isinstance(said.get("result"), str):
-        return str(said["result"])
+    if reported and isinstance(reported.get("result"), str):
+        return str(reported["result"])
     if isinstance(last, Ended) and last.stdout_tail.strip():
         return last.stdout_tail.strip().replace("\0", "\ufffd")[-RESULT_LIMIT:]
     return None
@@ -145,5 +149,5 @@ def _failed(reason: str, *, retryable: bool = False) -> Ending:
     return Ending(run={}, reason=reason, retryable=retryable)
 
 
-def _although(said: Json) -> str:
-    return ", although it reported success" if said else ""
+def _although(reported: Json) -> str:
+    return ", although it reported success" if reported else ""

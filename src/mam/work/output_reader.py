@@ -32,20 +32,20 @@ class OutputReader:
     """`publish` gets a progress text and the report so far; `give_up` ends the run. Neither may raise."""
 
     def __init__(
-        self, reader: Reader, run: Run, tell: Callable[[str, Report], None], give_up: Callable[[], None]
+        self, reader: Reader, run: Run, publish: Callable[[str, Report], None], give_up: Callable[[], None]
     ) -> None:
         self._reader = reader
         self._report = reader.report
         self._run = run
-        self._tell = tell
+        self._publish = publish
         self._give_up: Callable[[], None] | None = give_up
-        self._told_at = -PROGRESS_SECONDS
-        self._named: str | None = None
+        self._published_at = -PROGRESS_SECONDS
+        self._known_session: str | None = None
         self._answered = False
-        self._untold: str | None = None
-        self._heard_at = time.monotonic()
+        self._unpublished: str | None = None
+        self._read_at = time.monotonic()
         self._over = False
-        self._thread = Thread(target=self._listen, name="mam-hear", daemon=True)
+        self._thread = Thread(target=self._read, name="mam-hear", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -57,10 +57,10 @@ class OutputReader:
         self._over = True
         self._thread.join()
 
-    def _listen(self) -> None:
+    def _read(self) -> None:
         feeds: dict[int, Callable[[bytes], object]] = {}
         if self._run.tee is not None:
-            feeds[self._run.tee] = self._take
+            feeds[self._run.tee] = self._feed
         if self._run.tee_errors is not None:
             feeds[self._run.tee_errors] = self._reader.feed_errors
         poll = select.poll()
@@ -74,21 +74,25 @@ class OutputReader:
                     del feeds[descriptor]
                 else:
                     feeds[descriptor](data)
-            self._look()
+            self._publish_if_due()
 
-    def _take(self, data: bytes) -> None:
-        self._heard_at = time.monotonic()
+    def _feed(self, data: bytes) -> None:
+        self._read_at = time.monotonic()
         for words in self._reader.feed(data):
-            self._untold = words
+            self._unpublished = words
 
-    def _look(self) -> None:
+    def _publish_if_due(self) -> None:
         now = time.monotonic()
-        is_new = self._report.session != self._named or self._report.has_answered != self._answered
-        if is_new or (self._untold is not None and now >= self._told_at + PROGRESS_SECONDS):
-            self._named, self._answered, self._told_at = self._report.session, self._report.has_answered, now
-            words, self._untold = self._untold or "", None
-            self._tell(words, self._report)
-        in_vain = self._report.problem is not None and now >= self._heard_at + PATIENCE_SECONDS
+        is_new = self._report.session != self._known_session or self._report.has_answered != self._answered
+        if is_new or (self._unpublished is not None and now >= self._published_at + PROGRESS_SECONDS):
+            self._known_session, self._answered, self._published_at = (
+                self._report.session,
+                self._report.has_answered,
+                now,
+            )
+            words, self._unpublished = self._unpublished or "", None
+            self._publish(words, self._report)
+        in_vain = self._report.problem is not None and now >= self._read_at + PATIENCE_SECONDS
         if (self._report.is_stuck or in_vain) and not self._report.is_over and self._give_up is not None:
             give_up, self._give_up = self._give_up, None
             give_up()

@@ -49,12 +49,12 @@ class Supervision:
         self._lease = lease_seconds
         self._grace = grace_seconds
         now = time.monotonic()
-        self._begun = self._heard = self._renewed = now
+        self._begun = self._active_at = self._renewed = now
         self._next_renewal = now + lease_seconds / 3
         self._quiet_reported = False
         self._reported_at: float | None = None
         self._run: Run | None = None
-        self._agent_over = self._over = False
+        self._agent_ended = self._over = False
         self._wake = Event()
         self._reported = Event()
         self._thread = Thread(target=self._watch, name=f"mam-watch-{job.job_id[:8]}", daemon=True)
@@ -89,7 +89,7 @@ class Supervision:
 
     def note_activity(self) -> None:
         """The agent used its door or printed something."""
-        self._heard = time.monotonic()
+        self._active_at = time.monotonic()
         if self._quiet_reported:
             self._quiet_reported = False
             self._wake.set()
@@ -126,7 +126,7 @@ class Supervision:
         """Waits until the last process of the tree is gone. The run must be attached."""
         while run.ended is None:
             self._wait_message(run, _LOOK_SECONDS)
-        self._agent_over = True
+        self._agent_ended = True
         return run.ended
 
     def _wait_message(self, run: Run, seconds: float) -> None:
@@ -147,7 +147,7 @@ class Supervision:
     def wait_until_reported(self) -> None:
         """For a person, who has no process here: waits until an outcome is reported or the attempt is stopped."""
         self._reported.wait()
-        self._agent_over = True
+        self._agent_ended = True
 
     # -- time ------------------------------------------------------------------------------------------------------
 
@@ -168,12 +168,12 @@ class Supervision:
 
     def _deadlines(self) -> tuple[float, float, float]:
         """The times of the timeout, of the quiet threshold, and of the end of lingering."""
-        job, over = self._job, self._agent_over
+        job, over = self._job, self._agent_ended
         if self.ended_because is not None:
             return inf, inf, inf
         late = self._begun + job.timeout_sec if job.timeout_sec else inf
         silent = not (over or self._quiet_reported or self.waits_for_person)
-        quiet = self._heard + job.idle_timeout_sec if job.idle_timeout_sec and silent else inf
+        quiet = self._active_at + job.idle_timeout_sec if job.idle_timeout_sec and silent else inf
         lingers = self._reported_at is not None and self._run is not None and not (over or self.lingered)
         return late, quiet, (self._reported_at or 0.0) + LINGER_SECONDS if lingers else inf
 
@@ -187,9 +187,9 @@ class Supervision:
         elif now >= quiet and self.waits_for_children():
             self.note_activity()
         elif now >= quiet:
-            self._gone_quiet()
+            self._handle_quiet()
 
-    def _gone_quiet(self) -> None:
+    def _handle_quiet(self) -> None:
         self._quiet_reported = True
         if self._job.on_idle == "stop":
             self.stop(SILENT)
@@ -201,7 +201,7 @@ class Supervision:
 
     def _renew(self) -> None:
         try:
-            job = self._claim.renew(self._lease, heard=self._heard > self._renewed)
+            job = self._claim.renew(self._lease, heard=self._active_at > self._renewed)
         except (ClaimLost, UnknownJob):
             self._next_renewal = inf
             self.stop(REVOKED)

@@ -45,7 +45,7 @@ SEEK_SECONDS = 3.0
 SETTLE_SECONDS = 1.0
 """A user's own hook may reject the end of a turn, which then continues at once."""
 TRY_AGAIN_SECONDS = 5.0
-_TOLD = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "StopFailure")
+_PROGRESS_HOOKS = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "StopFailure")
 LIMIT = "rate_limit"
 _RETRYABLE = (LIMIT, "overloaded", "server_error", "unknown")
 _WORDS_LIMIT = 200
@@ -58,7 +58,7 @@ class LiveAttempt(Attempt):
         self._submission: Submission | None = None
         self._since = time.monotonic()
         self._looked = self._sought = 0.0
-        self._asked = self._asked_on_screen = self._replacement_told = False
+        self._asked = self._asked_on_screen = self._replacement_reported = False
 
     def _attempt(self) -> Verdict:
         self._end_earlier_attempts()
@@ -158,10 +158,10 @@ class LiveAttempt(Attempt):
             if turn.mark != self._submission.mark:
                 continue
             self.supervision.note_activity()
-            told = event_from_hook(self._session.tool, fields)
+            event = event_from_hook(self._session.tool, fields)
             now = bool(turn.question)
-            if told is not None and (now != self._asked or (not now and fields["hook_event_name"] in _TOLD)):
-                self._tell(*told)
+            if event is not None and (now != self._asked or (not now and fields["hook_event_name"] in _PROGRESS_HOOKS)):
+                self._publish(*event)
             self._asked = self.supervision.waits_for_person = now
         self._notice_earlier_question()
         self._notice_replacement()
@@ -171,8 +171,8 @@ class LiveAttempt(Attempt):
         turn = self._own_turn
         if turn is not None and turn.question and not self._asked:
             self._asked = self.supervision.waits_for_person = True
-            told = f"{self._session.tool} needs permission for {turn.question}"
-            self._tell("permission_required", told, {"source": f"{self._session.tool} hook"})
+            detail = f"{self._session.tool} needs permission for {turn.question}"
+            self._publish("permission_required", detail, {"source": f"{self._session.tool} hook"})
 
     def _notice_replacement(self) -> None:
         """A person interrupted the turn and typed something else. Only a person can say now whether the job is done."""
@@ -180,10 +180,10 @@ class LiveAttempt(Attempt):
         if turn is None or turn.ended or not turn.replaced:
             return
         self.supervision.waits_for_person = True
-        if not self._replacement_told:
-            self._replacement_told = True
-            told = "another prompt replaced its turn; end the job with mam complete, fail or cancel"
-            self._tell("permission_required", told, {"source": f"{self._session.tool} hook"})
+        if not self._replacement_reported:
+            self._replacement_reported = True
+            detail = "another prompt replaced its turn; end the job with mam complete, fail or cancel"
+            self._publish("permission_required", detail, {"source": f"{self._session.tool} hook"})
 
     def _look_at_screen(self) -> None:
         """A changing screen is activity. Without hooks, questions can only be seen on the screen."""
@@ -200,12 +200,12 @@ class LiveAttempt(Attempt):
         state = self._session.state()
         asks = state.state == NEEDS_PERMISSION
         if asks and not self._asked_on_screen:
-            self._tell("permission_required", f"its screen asks: {state.why}", {"source": SCREEN})
+            self._publish("permission_required", f"its screen asks: {state.why}", {"source": SCREEN})
         elif self._asked_on_screen and not asks:
-            self._tell("progress", "its screen asks nothing more", {"source": SCREEN})
+            self._publish("progress", "its screen asks nothing more", {"source": SCREEN})
         self._asked_on_screen = self.supervision.waits_for_person = asks
 
-    def _tell(self, event: str, detail: str, data: Json) -> None:
+    def _publish(self, event: str, detail: str, data: Json) -> None:
         """A lost event is harmless; if the claim has a problem, the next renewal meets it."""
         try:
             self._claim.publish("progress" if event == "started" else event, detail, data)

@@ -220,9 +220,9 @@ class LiveSession:
     def look_for_end(self, turn: Turn) -> None:
         """For a silent turn: its transcript may show an end that no hook reported. The end is appended to the hook log,
         so that every reader sees it."""
-        told = end_in_transcript(self.tool, self.turns.transcript, turn.name)
-        if told is not None:
-            append(self.root, self.record.generation_id, to_bytes({**told, "at_ms": self._now_ms()}))
+        end = end_in_transcript(self.tool, self.turns.transcript, turn.name)
+        if end is not None:
+            append(self.root, self.record.generation_id, to_bytes({**end, "at_ms": self._now_ms()}))
 
     def reread_hooks(self, assignment: Assignment) -> None:
         """The prompt of a long turn may have left the hook log; the rest of the log is then read as that turn."""
@@ -245,9 +245,9 @@ class LiveSession:
 
     def state(self) -> State:
         now_ms = self._now_ms()
-        told = self.turns.state()
-        seen = None if told is not None else state_from_screen(self._screen, now_ms)
-        return decide_state([process_state(self.record, now_ms), told, seen], now_ms)
+        from_hooks = self.turns.state()
+        seen = None if from_hooks is not None else state_from_screen(self._screen, now_ms)
+        return decide_state([process_state(self.record, now_ms), from_hooks, seen], now_ms)
 
     # -- its page --------------------------------------------------------------------------------------------------
 

@@ -45,24 +45,24 @@ def end_in_transcript(tool: str, path: str, turn: str) -> Json | None:
     if tool != CODEX or not path or not turn:
         return None
     for line in reversed(_tail(path).split(b"\n")):
-        if b'"task_complete"' in line and turn.encode() in line and (told := _told_end(line, turn)) is not None:
-            return told
+        if b'"task_complete"' in line and turn.encode() in line and (end := _parse_end(line, turn)) is not None:
+            return end
     return None
 
 
-def _told_end(line: bytes, turn: str) -> Json | None:
+def _parse_end(line: bytes, turn: str) -> Json | None:
     try:
         payload = get_path(safe_json(line), "payload")
     except ValueError:
         return None
     if get_path(payload, "type") != "task_complete" or get_path(payload, "turn_id") != turn:
         return None
-    told: Json = {"agent": CODEX, "turn": turn, "by": PROTOCOL}
+    end: Json = {"agent": CODEX, "turn": turn, "by": PROTOCOL}
     said, error = get_path(payload, "last_agent_message"), get_path(payload, "error")
     if error is None:
-        return {**told, "hook_event_name": "Stop", "text": said[-TEXT_LIMIT // 4 :] if isinstance(said, str) else None}
+        return {**end, "hook_event_name": "Stop", "text": said[-TEXT_LIMIT // 4 :] if isinstance(said, str) else None}
     text = one_line(get_path(error, "message")) or ""
-    return {**told, "hook_event_name": "StopFailure", "error": _FAILURES.get(kind_of(text), "error"), "text": text}
+    return {**end, "hook_event_name": "StopFailure", "error": _FAILURES.get(kind_of(text), "error"), "text": text}
 
 
 def _pattern(tool: str) -> str:

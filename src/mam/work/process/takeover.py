@@ -101,7 +101,7 @@ def end_earlier(process: dict[str, Any], find_orphans: OrphanFinder = list, *, h
         return "the processes of the earlier attempt are not known, so they could not be ended"
     if (elsewhere := _elsewhere(known[0], process.get("host"), host or os.uname().nodename)) is not None:
         return elsewhere or None
-    if any(_is_above_me(one) for one in [*known, *find_orphans()]):
+    if any(_is_ancestor(one) for one in [*known, *find_orphans()]):
         return _INSIDE
     return _end_here(
         ProcessId.from_json(process.get("keeper")), ProcessId.from_json(process.get("agent")), find_orphans
@@ -111,7 +111,7 @@ def end_earlier(process: dict[str, Any], find_orphans: OrphanFinder = list, *, h
 def end_orphans(find_orphans: OrphanFinder) -> str | None:
     """The same, if nothing else is known of the earlier attempt."""
     found = find_orphans()
-    if any(map(_is_above_me, found)):
+    if any(map(_is_ancestor, found)):
         return _INSIDE
     return _end_here(None, None, find_orphans) if found else None
 
@@ -128,7 +128,7 @@ def _elsewhere(process: ProcessId, its_host: object, this_host: str) -> str | No
     return f"the earlier attempt ran {where} and could not be ended from here"
 
 
-def _is_above_me(process: ProcessId) -> bool:
+def _is_ancestor(process: ProcessId) -> bool:
     pid = os.getpid()
     while pid > 1 and (entry := read_process(pid)) is not None:
         if identity_of(entry) == process:
@@ -140,20 +140,20 @@ def _is_above_me(process: ProcessId) -> bool:
 def _end_here(keeper: ProcessId | None, agent: ProcessId | None, find_orphans: OrphanFinder) -> str | None:
     if keeper is not None and send_signal(keeper, signal.SIGTERM):
         # The keeper knows its tree better than an observer.
-        _await([keeper], KEEPER_SECONDS)
+        _wait_for_end([keeper], KEEPER_SECONDS)
     roots = [one for one in (keeper, agent) if one is not None and is_alive(one)]
     if roots := [*roots, *find_orphans()]:
         # Find all before the first signal, and remember them: an ended process does not lead to its children.
         tree = _members(roots, agent, lambda _one: None)
-        _tell(tree, signal.SIGTERM)
-        _tell(tree, signal.SIGCONT)
-        _await(tree, _GRACE_SECONDS)
+        _signal_all(tree, signal.SIGTERM)
+        _signal_all(tree, signal.SIGCONT)
+        _wait_for_end(tree, _GRACE_SECONDS)
         if left := _force(tree, agent, find_orphans):
             return f"of the earlier attempt {_pids(left)} could not be ended"
-    strangers = [] if agent is None else _session_of_the_dead(agent)
-    _await(strangers, _GUARDIAN_SECONDS)
-    if strangers := [one for one in strangers if is_alive(one)]:
-        return f"{_pids(strangers)} may be left of the earlier attempt, which is not certain"
+    unproven = [] if agent is None else _session_of_ended(agent)
+    _wait_for_end(unproven, _GUARDIAN_SECONDS)
+    if unproven := [one for one in unproven if is_alive(one)]:
+        return f"{_pids(unproven)} may be left of the earlier attempt, which is not certain"
     return None
 
 
@@ -170,8 +170,8 @@ def _force(roots: list[ProcessId], agent: ProcessId | None, find_orphans: Orphan
         if again := [one for one in stop_all() if one not in found]:
             found += again
             continue
-        _tell(found, signal.SIGKILL)
-        _await(found, 0.5)
+        _signal_all(found, signal.SIGKILL)
+        _wait_for_end(found, 0.5)
         found = [one for one in found if is_alive(one)]
         roots = [one for one in roots if is_alive(one)]
         if not found:
@@ -179,18 +179,18 @@ def _force(roots: list[ProcessId], agent: ProcessId | None, find_orphans: Orphan
     return [one for one in found if is_alive(one)]
 
 
-def _members(roots: list[ProcessId], agent: ProcessId | None, tell: Callable[[ProcessId], object]) -> list[ProcessId]:
+def _members(roots: list[ProcessId], agent: ProcessId | None, visit: Callable[[ProcessId], object]) -> list[ProcessId]:
     """The roots, their descendants, and the agent's session while the agent lives, which proves that the session is its
     own.
 
-    Calls `tell` for each process before it looks for its children.
+    Calls `visit` for each process before it looks for its children.
     """
     found: dict[int, ProcessId] = {}
 
     def take(entry: ProcessEntry | None) -> None:
         if entry is not None and not entry.dead and entry.pid not in found:
             found[entry.pid] = identity_of(entry)
-            tell(found[entry.pid])
+            visit(found[entry.pid])
 
     def take_each(pids: list[int]) -> None:
         for pid in pids:
@@ -212,20 +212,20 @@ def _members(roots: list[ProcessId], agent: ProcessId | None, tell: Callable[[Pr
     return list(found.values())
 
 
-def _tell(processes: list[ProcessId], number: int) -> None:
+def _signal_all(processes: list[ProcessId], number: int) -> None:
     for process in processes:
         send_signal(process, number)
 
 
-def _await(processes: list[ProcessId], seconds: float) -> None:
+def _wait_for_end(processes: list[ProcessId], seconds: float) -> None:
     """Waits until all have ended, or the time is up."""
     ends = time.monotonic() + seconds
     for process in processes:
         while is_alive(process) and (left := ends - time.monotonic()) > 0:
-            _await_one(process, left)
+            _wait_for_one(process, left)
 
 
-def _await_one(process: ProcessId, seconds: float) -> None:
+def _wait_for_one(process: ProcessId, seconds: float) -> None:
     if not hasattr(os, "pidfd_open"):
         time.sleep(min(seconds, 0.05))
         return
@@ -241,7 +241,7 @@ def _await_one(process: ProcessId, seconds: float) -> None:
         os.close(descriptor)
 
 
-def _session_of_the_dead(agent: ProcessId) -> list[ProcessId]:
+def _session_of_ended(agent: ProcessId) -> list[ProcessId]:
     """Processes in a session with the agent's pid after the agent has ended.
 
     They are probably the agent's, but a number alone is no proof, so they are reported and not signalled.

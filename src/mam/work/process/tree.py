@@ -77,22 +77,22 @@ def terminate_descendants(until: float, spare: Collection[int] = ()) -> None:
 
 def kill_descendants(reap: Callable[[], object], spare: Collection[int] = ()) -> bool:
     """One round. Returns True if the last scan found no new process; signalled ones may still be ending."""
-    me, told = os.getpid(), set[int]()
+    me, signalled = os.getpid(), set[int]()
     ends = time.monotonic() + _ROUND_SECONDS
     while time.monotonic() < ends:
-        before = len(told)
+        before = len(signalled)
         _kill_groups(set(child_finder()(me)).difference(spare))
         # Not only the children: a killed process needs CPU time to end, and its children wait for that.
-        walk(me, lambda pids, parent: _kill_new(pids, parent, told), spare, ends)
+        walk(me, lambda pids, parent: _kill_new(pids, parent, signalled), spare, ends)
         reap()
-        if len(told) == before:
+        if len(signalled) == before:
             return True
     return False
 
 
-def _kill_new(pids: list[int], parent: int, told: set[int]) -> None:
-    signal_children([pid for pid in pids if pid not in told], parent, signal.SIGKILL)
-    told.update(pids)
+def _kill_new(pids: list[int], parent: int, signalled: set[int]) -> None:
+    signal_children([pid for pid in pids if pid not in signalled], parent, signal.SIGKILL)
+    signalled.update(pids)
 
 
 def _kill_groups(children: Collection[int]) -> None:
@@ -115,9 +115,9 @@ def _kill_groups(children: Collection[int]) -> None:
 
 
 def walk(
-    root: int, tell: Callable[[list[int], int], object], spare: Collection[int] = (), until: float = float("inf")
+    root: int, visit: Callable[[list[int], int], object], spare: Collection[int] = (), until: float = float("inf")
 ) -> None:
-    """Calls `tell(pids, parent)` for all descendants, parents first."""
+    """Calls `visit(pids, parent)` for all descendants, parents first."""
     find = child_finder()
     seen = {root, *spare}
     todo = [root]
@@ -125,7 +125,7 @@ def walk(
         parent = todo.pop()
         if fresh := [pid for pid in find(parent) if pid not in seen]:
             seen.update(fresh)
-            tell(fresh, parent)
+            visit(fresh, parent)
             todo += fresh
 
 

@@ -37,7 +37,7 @@ class ClaudeCodeReader(Reader):
     def __init__(self) -> None:
         super().__init__()
         self._resets_at_ms: int | None = None
-        self._said: AgentProblem | None = None
+        self._last_error: AgentProblem | None = None
         """The problem in the last error line, which is more precise than the result that follows it."""
 
     def read_message(self, message: Json) -> str | None:
@@ -80,19 +80,19 @@ class ClaudeCodeReader(Reader):
 
     def _assistant(self, message: Json) -> str | None:
         if message.get("is_api_error_message") is True:
-            self._said = self._error(message)
+            self._last_error = self._error(message)
             return None
         self.report.has_answered = True
-        told = None
+        progress = None
         for block in get_list(message, "message", "content"):
             if get_path(block, "type") == "tool_use":
-                told = tool_summary(get_path(block, "name"), get_path(block, "input", "file_path"))
+                progress = tool_summary(get_path(block, "name"), get_path(block, "input", "file_path"))
                 self.report.asked = None
                 if get_path(block, "name") == "AskUserQuestion":
                     self.report.ask(get_path(next(iter(get_list(block, "input", "questions")), None), "question"))
             elif get_path(block, "type") == "text" and message.get("parent_tool_use_id") is None:
                 self.report.set_last_message(get_path(block, "text"))
-        return told
+        return progress
 
     def _error(self, message: Json) -> AgentProblem:
         texts = [get_path(block, "text") for block in get_list(message, "message", "content")]
@@ -118,7 +118,9 @@ class ClaudeCodeReader(Reader):
             report.problem = AgentProblem(kind=DECLINED, text=one_line(message.get("result")) or "the model declined")
         elif message.get("is_error") is True or message.get("subtype") != "success":
             text = message.get("result") or message.get("subtype")
-            report.problem = self._said or problem_from_text(text, message.get("api_error_status"), self._resets_at_ms)
+            report.problem = self._last_error or problem_from_text(
+                text, message.get("api_error_status"), self._resets_at_ms
+            )
         else:
             report.problem = None  # earlier problems were resolved
             report.set_last_message(message.get("result"))
