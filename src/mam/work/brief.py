@@ -1,4 +1,4 @@
-"""The brief: the text that an agent gets about its job. A pure function, so that `mam explain --brief` prints exactly this text.
+"""The brief: the text that an agent gets about its job. A pure function, which `mam explain --brief` prints.
 
 The prompt is enclosed in two lines with a mark, a hash of the job's id and the prompt. No text can contain its own
 hash, so nothing in a prompt can pass for mam's text around it.
