@@ -67,7 +67,7 @@ def is_back(terminal: Terminal) -> bool:
 
 def test_an_empty_store_says_what_to_type_next(command: Mam) -> None:
     with watch(command) as terminal:
-        terminal.shows("Nothing here yet", "mam run -- make test", "q quit")
+        terminal.shows("No jobs yet", "mam run -- make test", "q quit")
         terminal.type("q")
 
         assert terminal.ended() == 0
@@ -100,7 +100,7 @@ def test_what_needs_you_comes_first(command: Mam) -> None:
 
 def test_it_moves_with_the_journal(command: Mam) -> None:
     with watch(command) as terminal:
-        terminal.shows("Nothing here yet")
+        terminal.shows("No jobs yet")
         job = command.register("do it", "-s", "me")
         terminal.shows("PENDING  1", "me")
         command("pick", "-s", "me", "--owner", "anna@laptop")
@@ -136,7 +136,7 @@ def test_a_job_opens_with_its_reasons_its_events_and_its_output(command: Mam) ->
     )
     command("worker", "-s", "x", "--drain")
     with watch(command) as terminal:
-        terminal.shows(job[:8], "✖ failed")
+        terminal.shows(job[:8], "✖ error")
         terminal.type(ENTER)
         terminal.shows(
             job, "It ended in error", "exit code 3", "EVENTS", "progress", "on it", "OUTPUT", "  one", "  two"
@@ -295,7 +295,7 @@ def test_it_survives_every_size(command: Mam) -> None:
 @pytest.mark.parametrize("how", [CTRL_C, signal.SIGTERM, signal.SIGHUP])
 def test_the_terminal_is_put_back_however_it_ends(command: Mam, how: str | signal.Signals) -> None:
     with watch(command) as terminal:
-        terminal.shows("Nothing here yet")
+        terminal.shows("No jobs yet")
         assert terminal.settings != terminal.before
         if isinstance(how, str):
             terminal.type(how)
@@ -309,7 +309,7 @@ def test_the_terminal_is_put_back_however_it_ends(command: Mam, how: str | signa
 
 def test_the_terminal_is_put_back_after_an_error(command: Mam) -> None:
     with watch(command, MAM_DEBUG="0") as terminal:
-        terminal.shows("Nothing here yet")
+        terminal.shows("No jobs yet")
         shutil.rmtree(command.here / ".mam")
         terminal.shows("cannot read the store:")
         terminal.type("q")
@@ -320,7 +320,7 @@ def test_the_terminal_is_put_back_after_an_error(command: Mam) -> None:
 
 def test_a_store_that_comes_back_is_read_anew(command: Mam) -> None:
     with watch(command) as terminal:
-        terminal.shows("Nothing here yet")
+        terminal.shows("No jobs yet")
         shutil.rmtree(command.here / ".mam")
         terminal.shows("cannot read the store:")
         job = command.register("from the new store", "-s", "x", "--at", "+1h")
@@ -355,7 +355,7 @@ def test_no_color_means_none(command: Mam) -> None:
     command.register("exit 3", "-s", "x")
     command("worker", "-s", "x", "--drain")
     with watch(command, NO_COLOR="1") as terminal:
-        terminal.shows("✖ failed")
+        terminal.shows("✖ error")
         terminal.type("q")
         terminal.ended()
     styles = {style for found in re.findall(rb"\x1b\[([\d;]*)m", terminal.raw) for style in found.split(b";")}
