@@ -83,7 +83,7 @@ def test_a_key_is_sent_once(raw: Sessions, sink: Sink) -> None:
     assert raw.send("claude", "hello", "--key", "k1").code == 0
     again = raw.send("claude", "hello", "--key", "k1", "--json")
     assert (again.code, again.json["sent"]) == (0, False)
-    assert "has been sent before" in again.stderr
+    assert "was sent before" in again.stderr
     assert raw.send("claude", "other", "--key", "k2").code == 0
     assert sink.read(12) == b"hello\rother\r"
     assert sink.nothing_more()

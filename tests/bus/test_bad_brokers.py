@@ -124,7 +124,7 @@ def test_a_relay_that_is_to_stop_does_not_wait_for_an_answer_for_ever(mam: Mam, 
     broker.close()
 
     assert (code, out) == (0, "")
-    assert err.splitlines()[-1].startswith("mam: stopped before the broker had answered")
+    assert err.splitlines()[-1].startswith("mam: stopped before the broker answered")
     assert mam("relay", "--status", "--json").json[0]["waiting"] == 1
 
 

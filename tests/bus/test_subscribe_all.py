@@ -119,7 +119,7 @@ def test_after_an_unreadable_position_only_new_events_are_printed(mam: Mam, cont
     mam("publish", told, "progress")
     assert json.loads(wait_for_stdout(second, told))["seq"] == 2
     second.send_signal(signal.SIGINT)
-    assert "read from its beginning" in ended(second)[2]
+    assert "reading it from the beginning" in ended(second)[2]
 
 
 def test_events_after_a_claim_are_printed_too(mam: Mam) -> None:

@@ -171,16 +171,16 @@ def test_cancel_asks_first(command: Mam) -> None:
     with watch(command) as terminal, worker(command, "-s", "x"):
         terminal.shows(f"› {job[:8]}  ▶ running")
         terminal.type("c")
-        terminal.shows(f"y/n call off {job[:8]}, running: sleep 600")
+        terminal.shows(f"y/n cancel {job[:8]}, running: sleep 600")
         terminal.type("n")
-        terminal.shows(f"{job[:8]} goes on")
+        terminal.shows(f"{job[:8]} continues")
         assert command.status(job) == "running"
         terminal.type("c")
         terminal.shows("y/n")
         terminal.type("y")
-        terminal.shows(f"{job[:8]} is called off", f"{job[:8]}  ⊘ cancelled")
+        terminal.shows(f"{job[:8]} is cancelled", f"{job[:8]}  ⊘ cancelled")
     record = command.record(job)
-    assert (record["status"], record["reason"]) == ("cancelled", "called off in mam watch")
+    assert (record["status"], record["reason"]) == ("cancelled", "cancelled in mam watch")
 
 
 def test_what_is_pasted_is_no_answer(command: Mam) -> None:
@@ -190,7 +190,7 @@ def test_what_is_pasted_is_no_answer(command: Mam) -> None:
         terminal.type("cy")
         terminal.shows("y/n")
         terminal.type("n")
-        terminal.shows("goes on")
+        terminal.shows("continues")
     assert command.status(job) == "waiting"
 
 
@@ -203,7 +203,7 @@ def test_retry_hands_it_out_once_more(command: Mam) -> None:
         terminal.shows("was registered again as", "ERROR  1", "PENDING  1")
         terminal.shows_not("NEEDS YOU")
         terminal.type("c")
-        terminal.shows("has ended; there is nothing to call off")
+        terminal.shows("has already ended")
     new = command("list", "--status", "pending", "--json").json[0]
     assert new["retry_of"] == job
 
@@ -311,7 +311,7 @@ def test_the_terminal_is_put_back_after_an_error(command: Mam) -> None:
     with watch(command, MAM_DEBUG="0") as terminal:
         terminal.shows("Nothing here yet")
         shutil.rmtree(command.here / ".mam")
-        terminal.shows("no news:")
+        terminal.shows("cannot read the store:")
         terminal.type("q")
 
         assert terminal.ended() == 0
@@ -322,10 +322,10 @@ def test_a_store_that_comes_back_is_read_anew(command: Mam) -> None:
     with watch(command) as terminal:
         terminal.shows("Nothing here yet")
         shutil.rmtree(command.here / ".mam")
-        terminal.shows("no news:")
+        terminal.shows("cannot read the store:")
         job = command.register("from the new store", "-s", "x", "--at", "+1h")
         terminal.shows(job[:8])
-        terminal.shows_not("no news:")
+        terminal.shows_not("cannot read the store:")
 
 
 def test_ctrl_z_and_back(command: Mam) -> None:

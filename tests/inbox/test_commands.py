@@ -167,7 +167,7 @@ def test_one_line_for_what_is_wrong(desk: Desk) -> None:
     desk("inbox", "look").failed(2, "is not a verb of `mam inbox`")
     desk("init")
     desk("inbox", "status").failed(2, "there is no inbox at")
-    desk("service").failed(2, "which service?")
+    desk("service").failed(2, "give a service")
     desk("service", "inbox", "--", "--agnet", "x").failed(2, "--agnet")
 
 

@@ -34,7 +34,7 @@ def ended_long_ago(mam: Mam, kind: str) -> list[str]:
 @pytest.mark.parametrize("kind", ["files", "sqlite"])
 def test_the_newest_job_stays_and_is_named(mam: Mam, kind: str) -> None:
     old, newest = ended_long_ago(mam, kind)
-    stays = f"mam: job {newest[:8]} stays: it is the newest, and no number shall be given twice\n"
+    stays = f"mam: job {newest[:8]} stays: it is the newest, and its number must not be assigned again\n"
 
     foreseen = mam("prune", "-n")
     assert (foreseen.out, foreseen.stderr) == ("1 cancelled would be moved\n", stays)
@@ -44,9 +44,9 @@ def test_the_newest_job_stays_and_is_named(mam: Mam, kind: str) -> None:
 
     for words in (("-n",), ()):
         again = mam("prune", *words)
-        assert (again.out, again.stderr) == ("", f"mam: nothing else ended more than 30d ago\n{stays}")
+        assert (again.out, again.stderr) == ("", f"mam: no other job ended more than 30d ago\n{stays}")
     assert mam("prune", "-n", "--json").json == {"dry_run": True, "moved": {}}
-    assert mam("prune", "--status", "error").stderr == "mam: nothing ended more than 30d ago\n"
+    assert mam("prune", "--status", "error").stderr == "mam: no job ended more than 30d ago\n"
 
     mam.register()
     last = mam("prune")

@@ -19,7 +19,7 @@ def test_a_log_that_may_lack_lines_says_so(mam: Mam, url: str) -> None:
 
     assert (known.code, known.stderr) == (0, "")
     assert (away.code, away.out) == (0, known.out)
-    assert away.stderr.startswith(f"mam: the log may lack the latest lines: {AWAY}: ")
+    assert away.stderr.startswith(f"mam: the latest lines may be missing: {AWAY}: ")
     assert len(away.stderr.splitlines()) == 1
 
 

@@ -1,4 +1,4 @@
-"""A store of mam 0.1.0 (schema 14) is brought up to date by `mam init`, with everything that is in it.
+"""A store of mam 0.1.0 (schema 14) is upgraded by `mam init`, with everything that is in it.
 
 The tag's own code wrote `version_14.sql`, and `version_14.json` is what it then read from it.
 """

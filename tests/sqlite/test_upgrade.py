@@ -1,4 +1,4 @@
-"""A database of mam 0.1.0 is brought up to date by `mam init`, with everything that is in it."""
+"""A database of mam 0.1.0 is upgraded by `mam init`, with everything that is in it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_it_is_not_touched_until_the_user_asks_for_it(mam: Mam, old: Path) -> No
 
 
 def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: Path) -> None:
-    assert mam("init", "--store", f"sqlite://{old}").stderr == f"mam: sqlite://{old} is brought up to date\n"
+    assert mam("init", "--store", f"sqlite://{old}").stderr == f"mam: upgraded sqlite://{old}\n"
     store = SqliteStore(str(old))
     check_everything_is_there(store)
     check_work_goes_on(store)

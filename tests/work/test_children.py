@@ -139,10 +139,10 @@ def test_waiting_for_a_job_of_the_own_label_is_warned_of(mam: Mam) -> None:
     other = mam("register", "p", "--agent", "codex", MAM_JOB_ID=parent).line
     warned = mam("wait", child, "--timeout", "0", MAM_JOB_ID=parent)
     assert warned.code == 5
-    assert "is for shell, as this job is" in warned.stderr
-    assert "as this job is" not in mam("wait", other, "--timeout", "0", MAM_JOB_ID=parent).stderr
-    assert "as this job is" not in mam("wait", child, "--timeout", "0").stderr
-    assert "as this job is" not in mam("wait", child, "--timeout", "0", MAM_JOB_ID="nosuch").stderr
+    assert "is for the label shell of this job" in warned.stderr
+    assert "of this job" not in mam("wait", other, "--timeout", "0", MAM_JOB_ID=parent).stderr
+    assert "of this job" not in mam("wait", child, "--timeout", "0").stderr
+    assert "of this job" not in mam("wait", child, "--timeout", "0", MAM_JOB_ID="nosuch").stderr
     mam("complete", child)
     assert mam("wait", child, MAM_JOB_ID=parent).stderr == ""
 

@@ -72,7 +72,7 @@ def test_the_first_five_minutes(mam: Mam, roll: Roll) -> None:
     assert mam("wait", first, second).code == 0
     assert (mam("result", first).out, mam("result", second).out) == ("one", "two")
 
-    # One that takes too long is called off, wherever it runs.
+    # One that takes too long is cancelled, wherever it runs.
     running = mam("run", "-d", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000").line
     agent = roll.call(1)
     assert mam("cancel", running[:8]).line == running
