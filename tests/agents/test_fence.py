@@ -132,7 +132,7 @@ def test_it_visits_every_store_and_names_those_it_could_not_reach(sessions: Sess
     ran = mam("agents", "start", "gpu", "--", "cat")
 
     assert ran.code == 0
-    told, missed = sorted(ran.stderr.splitlines())
+    missed, told = sorted(ran.stderr.splitlines())
     assert told == f"mam: 1 job of the previous generation can be claimed again in {mam.here}/.mam/jobs"
     assert "does not know the new generation" in missed
     assert str(elsewhere) in missed

@@ -78,7 +78,7 @@ def test_events_that_were_printed_before_are_not_printed_again(either: Mam) -> N
     again = either("subscribe", job)
 
     assert (again.code, again.out) == (0, f"{job}\t2\tcompleted\tcompleted\n")
-    assert "up to 1 were told before" in again.stderr
+    assert "up to 1 were printed before" in again.stderr
     assert len(either("subscribe", job, "--replay").out.splitlines()) == 2
     assert [line["payload"]["seq"] for line in _received(either, job)] == [1, 2, 1, 2]
 

@@ -45,7 +45,7 @@ def test_what_stays_behind_is_named_and_is_exit_1(mam: Mam, origin: str) -> None
     (Path(origin) / f"{broken}.json").write_text("{")
     ran = mam("migrate", origin, ".mam/jobs")
     assert ran.code == 1
-    assert f"mam: left behind: {broken}.json: " in ran.stderr
+    assert f"mam: not copied: {broken}.json: " in ran.stderr
     assert "another new store" in ran.stderr
     assert len(mam("list", "--json").json) == len(contents(opened(origin))["jobs"])
 
@@ -59,11 +59,11 @@ def test_a_registry_with_jobs_is_refused(mam: Mam, origin: str) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "mam migrate FROM TO"),
-        (("from",), "mam migrate FROM TO"),
+        ((), "give FROM and TO"),
+        (("from",), "give FROM and TO"),
         (("from", "from"), "the same"),
         (("from", "mysql://x/y"), "not a kind of store"),
-        (("from", "to", "--store", "to"), "--store has no place here"),
+        (("from", "to", "--store", "to"), "does not accept --store"),
     ],
 )
 def test_lines_that_mean_nothing(mam: Mam, origin: str, words: tuple[str, ...], told: str) -> None:
