@@ -267,7 +267,7 @@ def test_without_a_broker_there_is_nothing_to_relay(mam: Mam) -> None:
     mam.register()
 
     mam("relay").failed(2, "no broker is configured")
-    assert "follow the store" in mam("relay", "--status").stderr
+    assert "subscribers follow the store" in mam("relay", "--status").stderr
 
 
 def test_an_old_record_s_own_broker_is_used(mam: Mam, broker: Mosquitto) -> None:

@@ -64,12 +64,13 @@ class Disk:
         subprocess.run([b"losetup", b"--detach", self._device], check=True)
 
     def mount(self) -> None:
-        """Until it is a living one: while a process with mounts of its own still has the dead one, we get that back."""
+        """Until it is a living one: while a process in another mount namespace still has the dead one, the kernel gives
+        that back. A dead ext4 still lists its directories, so only a write tells the two apart."""
 
         def is_alive() -> bool:
             _called(_LIBC.mount(self._device, bytes(self.path), self._kind.encode(), 0, None), "mount")
             try:
-                os.listdir(self.path)
+                os.close(os.open(self.path / ".alive", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             except OSError:
                 self.unmount()
                 return False

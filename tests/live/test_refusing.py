@@ -81,4 +81,4 @@ def test_a_worker_without_a_session_fails_at_once(stage: Stage) -> None:
     stage.mam("worker", "--in", "claude").failed(1, "No live record for claude")
     stage.mam("worker", "--in", "claude", "-s", "x").failed(2, "one job at a time")
     stage.mam("worker", "--in", "claude", "--concurrency", "2").failed(2, "one job at a time")
-    stage.mam("worker", "-s", "x", "--between", "/clear").failed(2, "--between is for a live session")
+    stage.mam("worker", "-s", "x", "--between", "/clear").failed(2, "--between needs --in")
