@@ -72,7 +72,7 @@ def test_pick_waits_for_a_job_to_come(mam: Mam) -> None:
 
 
 @pytest.mark.parametrize("store", [".mam/jobs", "sqlite"])
-def test_who_finds_nothing_hears_what_holds_the_pending_ones_back(mam: Mam, store: str) -> None:
+def test_pick_explains_why_pending_jobs_cannot_be_claimed(mam: Mam, store: str) -> None:
     mam.env["MAM_STORE"] = store if store != "sqlite" else f"sqlite://{mam.here}/jobs.db"
     holder = mam.register("first", "--exclusive", "key", "-s", "other")
     mam("pick", "-s", "shell").failed(3, "No pending job for shell.")
@@ -210,7 +210,7 @@ def test_data_may_be_64_levels_deep(mam: Mam) -> None:
     assert json.loads(mam("logs", job, "--json").out.splitlines()[-1])["payload"]["data"] == json.loads(data)
 
 
-def test_the_own_job_stands_in_for_the_name(mam: Mam) -> None:
+def test_the_own_job_is_the_default(mam: Mam) -> None:
     job = claimed(mam)
     mine = own(job, 1)
     assert mam("get", **mine).json["job_id"] == job
@@ -224,7 +224,7 @@ def test_the_own_job_stands_in_for_the_name(mam: Mam) -> None:
 
 
 @pytest.mark.parametrize("verb", ["status", "result", "explain", "logs", "cancel", "retry", "wait"])
-def test_it_stands_in_nowhere_else(mam: Mam, verb: str) -> None:
+def test_other_verbs_need_a_job(mam: Mam, verb: str) -> None:
     mam(verb, **own(claimed(mam), 1)).failed(2, "give the id")
 
 
@@ -291,7 +291,7 @@ def test_an_empty_name_is_not_the_own_job(mam: Mam) -> None:
     assert mam.status(job) == "running"
 
 
-def test_a_bad_own_attempt_is_said(mam: Mam) -> None:
+def test_an_invalid_own_attempt_is_an_error(mam: Mam) -> None:
     job = claimed(mam)
     mam("complete", MAM_JOB_ID=job, MAM_ATTEMPT="one").failed(2, "MAM_ATTEMPT")
 

@@ -78,7 +78,7 @@ def test_jobs_labels_and_agents_are_live(mam: Mam, jobs: dict[str, str]) -> None
     assert "shell" in offered(mam, "register", "x", "--agent", "")
 
 
-def test_nothing_is_made_and_nothing_is_said(mam: Mam) -> None:
+def test_completion_creates_and_prints_nothing(mam: Mam) -> None:
     assert offered(mam, "get", "") == []
     assert not (mam.here / ".mam").exists()
     (mam.home / "config/mam").mkdir(parents=True)

@@ -72,7 +72,7 @@ def test_a_projects_file_does_not_choose_the_agent_until_it_is_trusted(mam: Mam)
     ("name", "value"),
     [("MAM_REQUIRE_ATTEMPT", "maybe"), ("MAM_LOCK_WAIT_SECONDS", "long"), ("MAM_LOCK_WAIT_SECONDS", "nan")],
 )
-def test_a_bad_environment_is_said(mam: Mam, name: str, value: str) -> None:
+def test_an_invalid_variable_is_an_error(mam: Mam, name: str, value: str) -> None:
     mam("init")
     environment: dict[str, Any] = {name: value}
     mam("list", **environment).failed(2, name)

@@ -170,7 +170,7 @@ def test_no_spelling_of_a_password_is_shown(mam: Mam, address: str) -> None:
     assert shown in ("postgresql://anna@host/db", "postgresql://host/db", "postgresql://…")
 
 
-def test_of_many_who_write_at_once_all_are_heard(mam: Mam) -> None:
+def test_concurrent_writes_all_take_effect(mam: Mam) -> None:
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda n: mam("config", "set", f"workdirs./there/{n}", f"/here/{n}"), range(6)))
     assert sorted(key for key in values(mam) if key.startswith("workdirs")) == [
@@ -178,7 +178,7 @@ def test_of_many_who_write_at_once_all_are_heard(mam: Mam) -> None:
     ]
 
 
-def test_editing_takes_over_only_what_is_valid(mam: Mam) -> None:
+def test_edit_accepts_only_a_valid_file(mam: Mam) -> None:
     file = configure(mam, "max_depth = 2\n")
     editor = mam.home / "editor"
     editor.write_text('#!/bin/sh\nprintf "%s\\n" "$TEXT" >"$1"\n')

@@ -1,4 +1,4 @@
-"""`mam demo`: it keeps its promises, says so truly, and leaves nothing behind."""
+"""`mam demo` keeps its promises, reports a broken one, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_on_a_terminal_the_chart_grows(world: Mam) -> None:
     assert sum(line.startswith("reindex ") for line in terminal.lines) == 1
 
 
-def test_a_promise_that_is_not_kept_makes_it_fail(world: Mam, tmp_path: Path) -> None:
+def test_a_broken_promise_fails_the_demo(world: Mam, tmp_path: Path) -> None:
     """With a `grep` that finds everything, the check of the report lets it pass."""
     programs = tmp_path / "programs"
     programs.mkdir()

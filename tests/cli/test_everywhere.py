@@ -43,7 +43,7 @@ def test_all_stores_are_listed_wherever_one_is(mam: Mam, stores: list[Path]) -> 
     assert "job of gamma" in shown
 
 
-def test_a_store_that_is_gone_is_shown_as_such_until_the_doctor_forgets_it(mam: Mam, stores: list[Path]) -> None:
+def test_a_missing_store_is_listed_until_the_doctor_removes_it(mam: Mam, stores: list[Path]) -> None:
     shutil.rmtree(stores[0])
     stores[1].chmod(0o777)
     first, second, third = mam("list", "--everywhere", "--json").json
@@ -77,7 +77,7 @@ def test_nothing_yet_and_what_does_not_go_together(mam: Mam) -> None:
     mam("list", "--everywhere", "-s", "").failed(2, "label is empty")
 
 
-def test_a_home_that_cannot_be_written_stops_nobody(mam: Mam) -> None:
+def test_a_read_only_home_stops_no_verb(mam: Mam) -> None:
     (mam.home / "state").write_text("in the way")
     assert mam("register", "x", "--agent", "shell", XDG_STATE_HOME=str(mam.home / "state")).code == 0
 

@@ -75,7 +75,7 @@ def test_mistakes_are_one_line_with_a_way_out(mam: Mam, words: tuple[str, ...], 
     mam(*words).failed(2, word)
 
 
-def test_a_reader_that_leaves_is_no_drama(mam: Mam) -> None:
+def test_a_closed_pipe_is_exit_141(mam: Mam) -> None:
     mam("register", "--prompt-file", "-", "--agent", "shell", stdin=b"x" * 1024 * 1024)
     process = mam.start("list", "--json")
     assert process.stdout is not None
@@ -88,7 +88,7 @@ def test_a_reader_that_leaves_is_no_drama(mam: Mam) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev/full")
-def test_output_that_cannot_be_written_is_said(mam: Mam) -> None:
+def test_an_unwritable_output_is_an_error(mam: Mam) -> None:
     job = mam.register()
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(
@@ -99,7 +99,7 @@ def test_output_that_cannot_be_written_is_said(mam: Mam) -> None:
     assert ran.stderr.count(b"\n") == 1
 
 
-def test_closed_streams_are_no_drama(mam: Mam) -> None:
+def test_closed_streams_cause_no_traceback(mam: Mam) -> None:
     job = mam.register()
     for redirection in (">&-", "2>&-", ">&- 2>&-", "<&-"):
         command = f'exec "$0" -m mam get {job} {redirection}'
@@ -158,7 +158,7 @@ def test_a_bug_is_one_line_and_a_traceback_only_on_request(
         (KeyboardInterrupt(), 130, ""),
     ],
 )
-def test_what_escapes_becomes_an_exit_code(
+def test_every_exception_becomes_an_exit_code(
     error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_options: object) -> int:

@@ -31,7 +31,7 @@ def test_it_is_left_alone(mam: Mam, other: Path, line: str) -> None:
     assert sorted(other.iterdir()) == before
 
 
-def test_whoever_makes_a_store_of_it_says_so(mam: Mam, other: Path) -> None:
+def test_a_verb_that_creates_a_store_reports_it(mam: Mam, other: Path) -> None:
     ran = mam("register", "x", "--agent", "shell", "--store", "other")
     assert ran.code == 0
     assert ran.stderr == f"mam: created a store at {other}\n"

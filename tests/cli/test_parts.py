@@ -33,7 +33,7 @@ def declared(verb: str) -> Parser:
 
 
 def through_argparse(parser: Parser, words: list[str]) -> SimpleNamespace:
-    """What stands behind -- is nobody's to read, so it is cut off before either of them looks."""
+    """Words behind -- are removed before either parser reads the arguments."""
     command = {}
     if parser.takes_command:
         cut = words.index("--") if "--" in words else None

@@ -35,7 +35,7 @@ def test_list_is_newest_first_and_filters(mam: Mam) -> None:
     mam("pause", "--list", "-s", "").failed(2, "--list")
 
 
-def test_list_tells_of_the_pauses_that_concern_what_is_listed(mam: Mam) -> None:
+def test_list_reports_the_pauses_of_the_listed_jobs(mam: Mam) -> None:
     mam.register()
     mam("pause", "-s", "other")
     assert "label other" in mam("list").stderr
@@ -46,7 +46,7 @@ def test_list_tells_of_the_pauses_that_concern_what_is_listed(mam: Mam) -> None:
     assert "label other" not in mam("list", "-s", "shell").stderr
 
 
-def test_limit_counts_what_it_leaves_out_and_json_ignores_it(mam: Mam) -> None:
+def test_limit_counts_the_omitted_jobs_and_json_ignores_it(mam: Mam) -> None:
     for number in range(3):
         mam.register(str(number))
     for limit, left_out in ((1, 2), (2, 1)):
@@ -175,9 +175,9 @@ def test_explain(mam: Mam) -> None:
     first, second = mam.register(), mam.register()
     assert "1 pending job" in mam("explain", second).out
     assert "next one" in mam("explain", first).out
-    told = mam("explain", second, "--json").json
-    assert (told["job_id"], told["status"]) == (second, "pending")
-    assert told["why"]
+    answer = mam("explain", second, "--json").json
+    assert (answer["job_id"], answer["status"]) == (second, "pending")
+    assert answer["why"]
     assert "start time" in mam("explain", mam.register("x", "--at", "+1h")).out
     mam("pick", "-s", "shell")
     assert "attempt 1" in mam("explain", first).out
@@ -244,7 +244,7 @@ def test_a_log_that_cannot_be_written_breaks_nothing(mam: Mam) -> None:
     assert "Errno" not in warned
 
 
-def test_a_broken_line_of_a_log_is_said_by_mam(mam: Mam) -> None:
+def test_a_broken_line_of_a_log_is_reported(mam: Mam) -> None:
     job = mam.register()
     with (mam.here / ".mam/delegate_job_logs" / job / "events.ndjson").open("ab") as file:
         file.write(b"not json\n")

@@ -10,7 +10,7 @@ from tests.cli.command import Mam
 MEBIBYTE = 1024 * 1024
 
 
-def test_prints_the_id_alone_and_says_that_it_made_a_store(mam: Mam) -> None:
+def test_register_prints_the_id_and_reports_a_new_store(mam: Mam) -> None:
     ran = mam("register", "do it", "--agent", "shell")
     assert len(ran.line) == 32
     assert ran.stderr == f"mam: created a store at {mam.here}/.mam/jobs\n"

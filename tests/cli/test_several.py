@@ -43,7 +43,7 @@ def test_jobs_may_stand_between_options(mam: Mam) -> None:
     assert mam("cancel", first, "--reason", "-", last).out.splitlines() == [first, last]
 
 
-def test_cancel_by_filter_takes_what_has_not_ended(mam: Mam) -> None:
+def test_cancel_by_filter_selects_open_jobs(mam: Mam) -> None:
     done, later = mam.register(), mam.register("x", "--at", "+1h")
     mam("complete", done)
     pending, other = mam.register(), mam.register("x", "-s", "other")
@@ -58,7 +58,7 @@ def test_an_attempt_speaks_for_one_job(mam: Mam) -> None:
     mam("release", first, second, "--attempt", "1").failed(2, "one job")
 
 
-def test_release_by_filter_takes_what_runs(mam: Mam) -> None:
+def test_release_by_filter_selects_running_jobs(mam: Mam) -> None:
     running, pending = mam.register(), mam.register()
     assert mam("pick", "-s", "shell").line == running
     assert mam("release", "-s", "shell").line == running

@@ -94,5 +94,5 @@ def test_a_changed_file_is_never_replaced_unasked(mam: Mam) -> None:
     assert target.read_text("utf-8") == "theirs"
 
 
-def test_a_job_cannot_teach(mam: Mam) -> None:
+def test_a_job_cannot_install_a_skill(mam: Mam) -> None:
     mam("skill", "install", "--yes", MAM_SOCKET="/x", MAM_JOB_ID="x").failed(1, "a job cannot")

@@ -48,7 +48,7 @@ def watch(mam: Mam, *words: str, columns: int = 100, rows: int = 30, **env: str)
 
 @contextlib.contextmanager
 def worker(mam: Mam, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """One that is told to go at the end, and goes."""
+    """A worker that stops at the end of the test."""
     process = mam.start("worker", *words)
     try:
         yield process
@@ -65,7 +65,7 @@ def is_back(terminal: Terminal) -> bool:
 # -- the table -------------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_store_says_what_to_type_next(command: Mam) -> None:
+def test_an_empty_store_shows_the_next_commands(command: Mam) -> None:
     with watch(command) as terminal:
         terminal.shows("No jobs yet", "mam run -- make test", "q quit")
         terminal.type("q")
@@ -183,7 +183,7 @@ def test_cancel_asks_first(command: Mam) -> None:
     assert (record["status"], record["reason"]) == ("cancelled", "cancelled in mam watch")
 
 
-def test_what_is_pasted_is_no_answer(command: Mam) -> None:
+def test_pasted_keys_do_not_answer_the_question(command: Mam) -> None:
     job = command.register("do it", "-s", "x", "--at", "+1h")
     with watch(command) as terminal:
         terminal.shows(f"› {job[:8]}")

@@ -38,7 +38,7 @@ class Pipe:
 
     def line(self) -> str:
         assert self.process.stdout is not None
-        assert select.select([self.process.stdout], [], [], LONGEST)[0], "nothing was told"
+        assert select.select([self.process.stdout], [], [], LONGEST)[0], "no line was printed"
         return self.process.stdout.readline().rstrip("\n")
 
     def __enter__(self) -> Pipe:
@@ -50,53 +50,53 @@ class Pipe:
 
 
 def test_in_a_pipe_each_change_is_a_line(known: Mam) -> None:
-    with Pipe(known) as told:
+    with Pipe(known) as pipe:
         job = known.register("do it", "-s", "x")
-        assert told.line().split("\t")[1:] == [job, "new -> pending", "x", ""]
+        assert pipe.line().split("\t")[1:] == [job, "new -> pending", "x", ""]
         known("pick", "-s", "x", "--owner", "anna")
-        time, *rest = told.line().split("\t")
+        time, *rest = pipe.line().split("\t")
         assert rest == [job, "pending -> running", "x", "attempt 1, held by anna"]
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", time)
         known("publish", "--job", job, "--event", "progress", "--detail", "is no change of a status")
         known("fail", job, "--reason", "no\tway\x1b[2J")
-        assert told.line().split("\t")[1:] == [job, "running -> error", "x", "no\\tway\\x1b[2J"]
+        assert pipe.line().split("\t")[1:] == [job, "running -> error", "x", "no\\tway\\x1b[2J"]
 
 
 def test_json_lines_are_whole(known: Mam) -> None:
-    with Pipe(known, "--json") as told:
+    with Pipe(known, "--json") as pipe:
         job = known.register("do it", "-s", "x")
-        first: dict[str, Any] = json.loads(told.line())
+        first: dict[str, Any] = json.loads(pipe.line())
         assert (first["job_id"], first["from"], first["to"], first["agent_session"]) == (job, None, "pending", "x")
         known("cancel", job, "--reason", "not \x1b[2J now")
-        second = json.loads(told.line())
+        second = json.loads(pipe.line())
         assert (second["from"], second["to"], second["reason"]) == ("pending", "cancelled", "not \x1b[2J now")
 
 
-def test_filters_choose_what_is_told(known: Mam) -> None:
-    with Pipe(known, "-s", "x", "--status", "completed,error") as told:
+def test_filters_select_the_lines(known: Mam) -> None:
+    with Pipe(known, "-s", "x", "--status", "completed,error") as pipe:
         for label in ("y", "x"):
             known("complete", known.register("do it", "-s", label))
         job = known("list", "-s", "x", "--json").json[0]["job_id"]
-        assert told.line().split("\t")[1:4] == [job, "running -> completed", "x"]
+        assert pipe.line().split("\t")[1:4] == [job, "running -> completed", "x"]
 
 
-def test_a_lost_job_is_told_although_nobody_else_looks(known: Mam) -> None:
-    with Pipe(known) as told:
+def test_an_expired_lease_is_printed_without_another_process(known: Mam) -> None:
+    with Pipe(known) as pipe:
         job = known.register("do it", "-s", "x")
         known("pick", "-s", "x", "--lease", "1", "--owner", "anna")
-        moves = [told.line().split("\t")[2:] for _ in range(3)]
+        moves = [pipe.line().split("\t")[2:] for _ in range(3)]
         assert moves[2] == ["running -> pending", "x", "the lease ran out (loss 1)"], job
 
 
-def test_it_ends_when_nobody_reads(known: Mam) -> None:
-    told = Pipe(known)
-    assert told.process.stdout is not None
-    told.process.stdout.close()
+def test_it_ends_when_the_reader_closes_the_pipe(known: Mam) -> None:
+    pipe = Pipe(known)
+    assert pipe.process.stdout is not None
+    pipe.process.stdout.close()
 
-    assert told.process.wait(LONGEST) == 141
-    assert told.process.stderr is not None
-    assert told.process.stderr.read() == ""
-    told.process.stderr.close()
+    assert pipe.process.wait(LONGEST) == 141
+    assert pipe.process.stderr is not None
+    assert pipe.process.stderr.read() == ""
+    pipe.process.stderr.close()
 
 
 @pytest.mark.external

@@ -102,7 +102,7 @@ class Counting(MemoryStore):
 
 
 def crowd(count: int) -> Iterator[Entry]:
-    """What the journal says of jobs that somebody registers, half of them for later."""
+    """Journal entries of registered jobs, half of them with a start time."""
     for at in range(count):
         status = Status.WAITING if at % 2 else Status.PENDING
         draft = draft_job(job_id=f"crowd{at}", prompt=f"number {at}", agent="shell", label=f"label {at % 7}")
@@ -147,7 +147,7 @@ def test_ten_thousand_jobs_cost_no_more_reading_than_ten() -> None:
     assert store.asked["get"] + store.asked["newest"] <= 50 * 2
 
 
-def test_the_model_is_what_the_store_says() -> None:
+def test_the_model_equals_the_store() -> None:
     """Whatever happens, following the journal leads to what reading everything anew would."""
     store = MemoryStore()
     registry = Registry(store)

@@ -76,8 +76,8 @@ def test_a_flag_wins_over_the_environment_which_wins_over_the_settings(mam: Mam)
     config.write_text('store = "~/configured"\n')
     assert mam("where").line == f"{mam.home}/configured"
     assert mam("where", MAM_STORE="surrounding").line == f"{mam.here}/surrounding"
-    told = mam("where", "--store", "flagged", "--json", MAM_STORE="surrounding").json
-    assert told == {
+    answer = mam("where", "--store", "flagged", "--json", MAM_STORE="surrounding").json
+    assert answer == {
         "store": f"{mam.here}/flagged",
         "why": "named by --store",
         "exists": False,
@@ -149,9 +149,9 @@ def test_a_worktree_shares_the_store_of_its_main_checkout(mam: Mam) -> None:
     tree = mam.here / "elsewhere/tree"
     git("worktree", "add", str(tree), cwd=main)
     (tree / "deep/er").mkdir(parents=True)
-    told = mam("where", "--json", cwd=tree / "deep/er").json
-    assert (told["store"], told["exists"]) == (f"{main}/.mam/jobs", False)
-    assert "worktree" in told["why"]
+    answer = mam("where", "--json", cwd=tree / "deep/er").json
+    assert (answer["store"], answer["exists"]) == (f"{main}/.mam/jobs", False)
+    assert "worktree" in answer["why"]
     job = mam("register", "x", "--agent", "shell", cwd=tree / "deep/er").line
     assert (main / f".mam/jobs/{job}.json").exists()
     assert mam("list", cwd=main).line.startswith(job)
@@ -201,7 +201,7 @@ def test_something_else_in_the_place_of_the_store(mam: Mam) -> None:
         mam(*words, "--store", "file/jobs").failed(9, "file")
 
 
-def test_a_lock_that_is_held_is_said(mam: Mam) -> None:
+def test_a_held_lock_is_an_error(mam: Mam) -> None:
     import fcntl
 
     job = mam.register()

@@ -1,4 +1,4 @@
-"""A store with jobs in every state, and the doctor who looks at it."""
+"""A store with jobs in every status, and `mam doctor`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Doctor(Mam):
         return self.jobs / ".store"
 
     def fill(self) -> list[str]:
-        """Pending, running, completed and failed; a retry, an event, an exclusive key."""
+        """Pending, running, completed and error; a retry, an event, an exclusive key."""
         named = self.env.get("MAM_STORE")
         registry = open_registry(named, None if named else str(self.jobs), Config(), create=True)
         ids = [registry.register(prompt=f"job {n}", agent="shell", label=f"label-{n}").job.job_id for n in range(4)]
@@ -37,7 +37,7 @@ class Doctor(Mam):
         registry.register(prompt="alone", agent="shell", exclusive="key")
         registry.store.close()
         later = open_registry(named, None if named else str(self.jobs), Config())
-        later.sweep()  # by which the record files are known to be whole
+        later.sweep()  # confirms that the record files are complete
         later.store.close()
         return ids
 

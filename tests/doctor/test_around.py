@@ -79,7 +79,7 @@ def test_an_open_database_is_closed(doctor: Doctor, database: Path) -> None:
     assert database.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_database_that_somebody_keeps_locked(doctor: Doctor, database: Path) -> None:
+def test_a_database_that_another_process_keeps_locked(doctor: Doctor, database: Path) -> None:
     """What can be read without the lock is looked at all the same."""
     other = apsw.Connection(str(database))
     other.execute("BEGIN IMMEDIATE")
@@ -141,7 +141,7 @@ def test_a_broker_that_is_away_and_events_that_wait(doctor: Doctor, broker: Mosq
     doctor.run().sound()
 
 
-def test_an_insecure_broker_is_told_and_not_spoken_to(doctor: Doctor) -> None:
+def test_an_insecure_broker_is_reported_and_not_contacted(doctor: Doctor) -> None:
     doctor.fill()
     assert "TLS" in doctor.run(MQTT_BROKER="192.0.2.1").one("broker", "wrong")["what"]
 
@@ -197,8 +197,8 @@ def _stamps(place: Path) -> dict[str, tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("kind", ["directory", "database", "log"])
-def test_what_is_not_mams_is_neither_opened_nor_mended(doctor: Doctor, kind: str) -> None:
-    """Somebody names the wrong place; even `--fix` leaves no trace there."""
+def test_foreign_directories_are_neither_opened_nor_repaired(doctor: Doctor, kind: str) -> None:
+    """A directory without a store stays unchanged, even with `--fix`."""
     place = doctor.home / "etc"
     place.mkdir(mode=0o755)
     for name in ("passwd", "config.json", "notes.txt", ".lock", "meta.json"):

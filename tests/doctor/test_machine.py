@@ -61,7 +61,7 @@ def test_a_network_file_system(doctor: Doctor, tmp_path: Path, monkeypatch: pyte
 
 
 def test_after_a_restart_the_audit_log_is_not_called_behind(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It lacks nothing that anybody knows of; what a power cut may have taken from it is looked up once more."""
+    """Nothing is known to be missing, but a power cut may have removed lines, so mam checks them again."""
     ids = doctor.fill()
     monkeypatch.setattr(cursor, "boot_id", lambda: "another-boot")
     (found,) = audit_log.check(Context(None, str(doctor.jobs)))
@@ -76,4 +76,4 @@ def test_after_a_restart_the_audit_log_is_not_called_behind(doctor: Doctor, monk
     registry.cancel(ids[0])
     monkeypatch.setattr(cursor, "boot_id", lambda: "a-third-boot")
     (found,) = audit_log.check(Context(None, str(doctor.jobs)))
-    assert found.state == "wrong", "what nobody has copied yet is missing, restart or not"
+    assert found.state == "wrong", "entries that were never copied are missing, with or without a restart"

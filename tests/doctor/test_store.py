@@ -80,7 +80,7 @@ def test_record_files_that_another_program_wrote_are_named(doctor: Doctor, how: 
     assert doctor.run().one("records", "fine")
 
 
-def test_what_was_kept_aside_is_named(doctor: Doctor) -> None:
+def test_files_moved_aside_are_named(doctor: Doctor) -> None:
     job_id = doctor.register("x")
     record = doctor.jobs / f"{job_id}.json"
     record.write_text(json.dumps({**json.loads(record.read_bytes()), "prompt": "other"}))
@@ -99,8 +99,8 @@ def test_a_journal_that_is_no_journal(doctor: Doctor, content: bytes) -> None:
     assert all(after[name] == data for name, data in before.items())
 
 
-def test_a_lock_that_somebody_sits_on(doctor: Doctor) -> None:
-    """By the program that the documents recommend. It is told once, before anything waits for the lock."""
+def test_a_lock_that_a_process_holds(doctor: Doctor) -> None:
+    """Held by flock, which the manual recommends. It is reported once, before anything waits for the lock."""
     doctor.fill()
     command = ["flock", str(doctor.jobs / ".lock"), "sh", "-c", "echo held; exec sleep 1000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as holder:
@@ -157,7 +157,7 @@ def test_leftovers_of_killed_writers_go_when_they_are_old(doctor: Doctor) -> Non
     assert (doctor.jobs / ".store/pauses.json.ba9876543210.tmp").exists()
 
 
-def test_what_a_killed_writer_left_of_a_record_goes(doctor: Doctor) -> None:
+def test_temporary_files_of_a_killed_writer_are_removed(doctor: Doctor) -> None:
     ids = doctor.fill()
     halves = [
         doctor.jobs / f".{ids[0]}.tmp",
@@ -184,7 +184,7 @@ def test_secrets_that_could_not_be_read(doctor: Doctor) -> None:
     assert "tokens" in doctor.run().one("aside", "wrong")["why"]
 
 
-def test_what_the_audit_log_lacks_is_caught_up(doctor: Doctor) -> None:
+def test_missing_entries_of_the_audit_log_are_restored(doctor: Doctor) -> None:
     doctor.fill()
     logs = doctor.here / ".mam/delegate_job_logs"
     shutil.rmtree(logs)
@@ -197,7 +197,7 @@ def test_what_the_audit_log_lacks_is_caught_up(doctor: Doctor) -> None:
     assert "it lacks 1 entry of the journal" in doctor.run().one("audit log", "wrong")["what"]
 
 
-def test_histories_that_somebody_removed_are_copied_again(doctor: Doctor) -> None:
+def test_removed_histories_are_copied_again(doctor: Doctor) -> None:
     ids = doctor.fill()
     doctor("list")
     logs = doctor.here / ".mam/delegate_job_logs"
@@ -240,7 +240,7 @@ def test_records_of_the_future(doctor: Doctor) -> None:
     assert "in the future" in doctor.run().one("clock", "wrong")["what"]
 
 
-def test_settings_that_nobody_can_read(doctor: Doctor) -> None:
+def test_unreadable_settings(doctor: Doctor) -> None:
     doctor.fill()
     file = doctor.home / "config/mam/config.toml"
     file.parent.mkdir(parents=True)

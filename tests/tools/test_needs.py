@@ -81,7 +81,7 @@ def test_where_nothing_is_missing_nothing_is_said(machine: Machine) -> None:
 
 @pytest.mark.parametrize("ci", [False, True])
 def test_root_installs_what_is_missing_and_fetches_lists_only_for_that(machine: Machine, ci: bool) -> None:
-    """Or whoever has a sudo that does not ask."""
+    """Or with a sudo that needs no password."""
     machine.add("apt-get", APT)
     machine.add("sudo", '#!/bin/sh\nshift\nexec "$@"\n')
     machine.add("true", "#!/bin/sh\n")

@@ -41,14 +41,14 @@ def run(options: Options) -> int:
     with Sandbox(keep=options.keep) as sandbox:
         scenario = Scenario(sandbox)
         try:
-            with make_output(scenario.timelines, as_json=options.json, live=stdout_is_terminal()) as told:
-                scenario.run(told.show_step)
+            with make_output(scenario.timelines, as_json=options.json, live=stdout_is_terminal()) as output:
+                scenario.run(output.show_step)
                 promises = check_promises(sandbox, scenario)
         finally:
             scenario.timelines.close()
         if options.json:
             print_json(_document(sandbox, scenario, promises, keep=options.keep))
-        told.show_summary(promises, sandbox if options.keep else None)
+        output.show_summary(promises, sandbox if options.keep else None)
     broken = [promise for promise in promises if not promise.kept]
     for promise in broken:
         say(f"broken promise: {promise.text} Problem: {promise.problem}.")

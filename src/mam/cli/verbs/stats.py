@@ -51,7 +51,7 @@ def run(options: Options) -> int:
     now = registry.store.clock.now().wall_ms
     begin = parse_time(parse_since(options.since, now)) // 1000
     # The first call may take long.
-    with counting("entries of the journal read") as told, StatsCache(registry.store, told) as cache:
+    with counting("entries of the journal read") as advance, StatsCache(registry.store, advance) as cache:
         database = cache.database
         ended = figures.EndedJobs(database, begin)
         total, groups = ended.total(), {kind: ended.grouped(kind) for kind in kinds}

@@ -84,10 +84,10 @@ def _is_yours(job: Job) -> bool:
 
 
 def _events(registry: Registry, job: Job) -> list[str]:
-    told = [line for line in registry.store.events(job.job_id) if "event" in line][-EVENTS:]
+    events = [line for line in registry.store.events(job.job_id) if "event" in line][-EVENTS:]
     return [
         f"{one_line(str(line['timestamp']))[11:19]}  {line['event']:<19} {one_line(str(line['detail']))}".rstrip()
-        for line in told
+        for line in events
     ]
 
 

@@ -46,7 +46,7 @@ def look_up(directory: Directory, options: Options) -> tuple[str, Resolution]:
 
 
 def agent_id_of(directory: Directory, options: Options) -> str:
-    """The id of somebody whose record may be out of date; the name alone is enough for its default id."""
+    """The id of an agent whose record may be out of date; without a record, the default id of the name."""
     name, answer = look_up(directory, options)
     if answer.kind == AMBIGUOUS:
         raise AmbiguousName(name=name[:80], candidates=list(answer.candidates))
@@ -80,7 +80,7 @@ def print_answer(answer: Resolution) -> None:
 
 
 def announce(options: Options, record: AgentRecord) -> None:
-    """Tells the stores where it, or its predecessor, has claimed; those that could not be told are named."""
+    """Announce the generation in every store where the agent has claimed; name the stores that mam could not reach."""
     if not record.mam.stores:
         return
     from mam.agents.generations import announce_in_stores
