@@ -271,5 +271,5 @@ def test_nothing_yet_and_bad_input(mam: Mam) -> None:
     mam("init")
     assert mam("stats", "--json").json["total"]["ended"] == 0
     assert "no job has ended" in mam.on_terminal("stats").out
-    mam("stats", "--by", "colour").failed(2, "label, agent, day")
+    mam("stats", "--by", "colour").failed(2, "label, agent or day")
     mam("stats", "--since", "yesterday").failed(2, "--since")
