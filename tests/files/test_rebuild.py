@@ -157,7 +157,7 @@ def test_copies_and_spoilt_records_do_not_stop_it(store_dir: StoreDir, mam: Mam)
     lose(store_dir)
     ran = mam("rebuild", "--store", str(store_dir.path))
     assert ran.code == 0
-    assert "left alone: bad00001.json" in ran.stderr
+    assert "not read: bad00001.json" in ran.stderr
     registry = store_dir.open()
     numbers = [job.number for job in registry.select(Query())]
     assert len(numbers) == len(set(numbers)) == 13

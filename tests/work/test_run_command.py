@@ -94,5 +94,5 @@ class TestRun:
     def test_prose_is_never_a_script(self, plain: Mam) -> None:
         plain.env["PATH"] = f"{os.path.dirname(sys.executable)}:/usr/bin:/bin"
         plain("run", "touch me").failed(2, "--agent")
-        plain("run", "touch", "me").failed(2, '"touch me"', "behind --")
+        plain("run", "touch", "me").failed(2, '"touch me"', "follows --")
         assert list(plain.here.iterdir()) == []
