@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_a_followed_shell_job_takes_the_lock_four_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To register, to claim, to end, and for the claim that finds nothing more. One run counted five; why is unknown."""
+    """To register, to claim, to end, and for the claim that finds nothing more. One run counted five: unexplained."""
     path = str(tmp_path / "jobs")
     create_files_store(path)
     shop, acquired, acquire = Shop(FilesStore(path), tmp_path), [], lock._acquire
