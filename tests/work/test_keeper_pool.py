@@ -89,7 +89,7 @@ class TestTakenBack:
             finish(run)
             late = run.take_idle_keeper()
             assert late is not None
-            late.send({"order": "hold", "seconds": 0})
+            late.send({"order": "keep_alive", "seconds": 0})
             late.send({"order": "stop", "grace": 0, "why": "late"})
             guardian.return_keeper(late)
         keeper, ended = kept(guardian, shell("sleep 0.3; exit 7"), log)

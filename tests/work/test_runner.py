@@ -246,6 +246,16 @@ def test_a_worker_that_does_not_renew_in_time_loses_its_agent(guardian: Guardian
     assert not is_alive(agent)
 
 
+def test_a_worker_that_is_stopped_right_after_the_start_loses_its_agent(
+    guardian: GuardianClient, log: str, roll: Roll
+) -> None:
+    """The plan has the first time limit; the worker sends nothing more."""
+    plan = shell("echo $$ > $1; exec sleep 1000", roll.path).replace(keep_alive_seconds=0.2)
+    run = guardian.start(plan, log)
+    await_gone(roll.call(1))
+    assert finish(run).tree_ended_because == "the worker did not renew in time"
+
+
 def test_a_worker_that_renews_keeps_it(guardian: GuardianClient, log: str, roll: Roll) -> None:
     run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
     [agent] = roll.call(1)

@@ -223,11 +223,9 @@ def test_a_record_that_names_no_hash_runs_nothing(bench: Bench, validation: dict
 
 def test_a_script_that_hangs_is_ended(bench: Bench, roll: Roll) -> None:
     job = bench.job(f"trap '' TERM\necho $$ > {roll.path}\nwhile :; do sleep 60; done\n", timeout_sec=1)
-    seen: list[Run] = []
-    checks = bench.check(job, on_run=seen.append)
+    checks = bench.check(job)
     assert "not done within 1 s" in checks["problem"]
     assert checks["script"]["exit_code"] is None
-    assert len(seen) == 1
 
 
 def test_a_script_that_forks_leaves_no_process(bench: Bench, tmp_path: Path) -> None:
@@ -277,18 +275,35 @@ def test_output_that_is_no_text_becomes_text(bench: Bench) -> None:
 
 
 def test_it_is_ended_with_its_worker(bench: Bench, roll: Roll) -> None:
-    """`on_run` gives the worker what it needs to stop it, as it does on a cancel."""
+    """The worker can stop it, as it does on a cancel."""
+    job = bench.job(f"echo $$ > {roll.path}\nsleep 600\n")
+    processes: list[Any] = []
+
+    class Canceller:
+        def keep_alive_seconds(self) -> float:
+            return 600.0
+
+        def attach(self, run: Run) -> None:
+            (process,) = roll.call(1)
+            assert is_alive(process)
+            run.stop(0.0, "cancelled")
+            processes.append(process)
+
+    assert "signal" in bench.check(job, watcher=Canceller())["problem"]
+    await_gone(processes)
+
+
+def test_it_is_ended_when_its_worker_stops_at_its_start(bench: Bench, roll: Roll) -> None:
     job = bench.job(f"echo $$ > {roll.path}\nsleep 600\n")
 
-    def stop(run: Run) -> None:
-        (process,) = roll.call(1)
-        assert is_alive(process)
-        run.stop(0.0, "cancelled")
-        processes.append(process)
+    class Stopped:
+        def keep_alive_seconds(self) -> float:
+            return 0.2
 
-    processes: list[Any] = []
-    assert "signal" in bench.check(job, on_run=stop)["problem"]
-    await_gone(processes)
+        def attach(self, run: Run) -> None:
+            await_gone(roll.call(1))
+
+    assert "signal" in bench.check(job, watcher=Stopped())["problem"]
 
 
 def test_the_leftover_of_a_killed_worker_is_harmless(bench: Bench, tmp_path: Path) -> None:

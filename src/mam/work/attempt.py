@@ -165,6 +165,7 @@ class Attempt:
 
     def _watch(self, plan: Plan) -> LastMessage:
         log = output_path(self._context.work_directory, self.job.job_id, self.job.attempt)
+        plan = plan.replace(keep_alive_seconds=self.supervision.keep_alive_seconds())
         with self._context.guardian.start(plan, log) as run:
             self.supervision.attach(run)
             run.wait()
@@ -249,7 +250,7 @@ class Attempt:
         job, context = self.job, self._context
         if not job.expected_artifacts and job.validation is None:
             return Ending(run={})
-        checks = check(job, workdir.path, context.guardian, self._private, context.mark, on_run=self.supervision.attach)
+        checks = check(job, workdir.path, context.guardian, self._private, context.mark, watcher=self.supervision)
         if checks["problem"] is not None and self.supervision.ended_because is not None:
             return self._stopped()
         return Ending(run={}, checks=checks, reason=checks["problem"])

@@ -136,7 +136,7 @@ class Supervision:
     def attach(self, run: Run) -> None:
         """Also used for the validation script, which is kept alive and stopped like the agent."""
         self._run = run
-        run.keep_alive(self._keep_alive_seconds())
+        run.keep_alive(self.keep_alive_seconds())
         if self.ended_because is not None:
             run.stop(self._grace, self.ended_because)
 
@@ -208,14 +208,15 @@ class Supervision:
             return
         except (MamError, OSError):  # the store is unreachable or the record damaged; both may be repaired
             self._next_renewal = time.monotonic() + min(2.0, self._lease / 30)
-            if self._keep_alive_seconds() == 0:
+            if self.keep_alive_seconds() == 0:
                 self.stop(CUT_OFF)
             return
         self._renewed = time.monotonic()
         self._next_renewal = self._renewed + self._lease / 3
         if self._run is not None:
-            self._run.keep_alive(self._keep_alive_seconds())
+            self._run.keep_alive(self.keep_alive_seconds())
         self.record_changed(job)
 
-    def _keep_alive_seconds(self) -> float:
+    def keep_alive_seconds(self) -> float:
+        """How long the agent may run without another renewal."""
         return max(0.0, self._renewed + self._lease * 2 / 3 - time.monotonic())

@@ -23,11 +23,20 @@ from mam.work.process.runner import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+    from typing import Protocol
 
     from mam.jobs.record import Job, Json
     from mam.work.process.messages import LastMessage
     from mam.work.process.runner import GuardianClient, Run
+
+    class Watcher(Protocol):
+        """The attempt's `Supervision`."""
+
+        def keep_alive_seconds(self) -> float: ...
+
+        def attach(self, run: Run) -> None: ...
+
 
 DEFAULT_SECONDS = 300
 SCRIPT_LIMIT = 8 << 20
@@ -56,12 +65,12 @@ def check(
     mark: str,
     *,
     environ: Mapping[str, str] | None = None,
-    on_run: Callable[[Run], None] | None = None,
+    watcher: Watcher | None = None,
 ) -> Json:
     """The `checks` of a job's record; `problem` is None if everything is as expected.
 
     `private` is the prefix of the attempt's own files, outside of the agent's workspace; `mark` is the store's.
-    `on_run` gets the run of the script, so that the worker can keep it alive or stop it.
+    `watcher` keeps the run of the script alive and can stop it.
     """
     checks: Json = {"artifacts": [], "script": None, "problem": _moved(workdir)}
     if checks["problem"] is None:
@@ -70,7 +79,7 @@ def check(
         script = _Script(job, workdir, guardian, private, mark)
         try:
             content = _trusted_content(job.validation)
-            checks["script"], checks["problem"] = script.run(content, environ or os.environ, on_run)
+            checks["script"], checks["problem"] = script.run(content, environ or os.environ, watcher)
         except BadArtifact as unfit:
             checks["problem"] = f"the validation script {unfit}"
         except OSError as error:
@@ -132,9 +141,7 @@ class _Script:
         self._mark = mark
         self._seconds = _seconds(job)
 
-    def run(
-        self, content: bytes, environ: Mapping[str, str], on_run: Callable[[Run], None] | None
-    ) -> tuple[Json, str | None]:
+    def run(self, content: bytes, environ: Mapping[str, str], watcher: Watcher | None) -> tuple[Json, str | None]:
         plan = Plan(
             argv=(self._copy,) if _is_program(content) else ("/bin/sh", self._copy),
             env=script_environment(environ, self._job, self._mark),
@@ -145,7 +152,7 @@ class _Script:
         started = time.monotonic()
         try:
             write_private(self._copy, content, 0o700)
-            last, late = self._run(plan, on_run)
+            last, late = self._run(plan, watcher)
             facts: Json = {
                 "exit_code": last.exit_code if isinstance(last, Ended) else None,
                 "seconds": round(time.monotonic() - started, 3),
@@ -156,11 +163,13 @@ class _Script:
             self._clear()
         return facts, self._problem(last, late)
 
-    def _run(self, plan: Plan, on_run: Callable[[Run], None] | None) -> tuple[LastMessage | None, bool]:
+    def _run(self, plan: Plan, watcher: Watcher | None) -> tuple[LastMessage | None, bool]:
         for _ in range(_BUSY_TRIES):
+            if watcher is not None:
+                plan = plan.replace(keep_alive_seconds=watcher.keep_alive_seconds())
             with self._guardian.start(plan, self._log) as run:
-                if on_run is not None:
-                    on_run(run)
+                if watcher is not None:
+                    watcher.attach(run)
                 late = self._follow(run)
                 self._guardian.return_keeper(run.take_idle_keeper())  # no record names this keeper
             # A thread that forked while the copy was written may still have it open for a moment.

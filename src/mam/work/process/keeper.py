@@ -59,8 +59,17 @@ def warm_up(ready: PreparedKeeper) -> None:
     write; without this, the first run would wait for both."""
     theirs, mine = socket.socketpair()
     with theirs, mine:
-        plan = {"argv": [""], "env": {}, "cwd": os.sep, "stdin": False, "tee": False, "tee_errors": False}
-        theirs.send(to_bytes({**plan, "log": os.path.join(os.devnull, "none"), "log_limit": 0}) + b"\n")
+        plan = {
+            "argv": [""],
+            "env": {},
+            "cwd": os.sep,
+            "stdin": False,
+            "tee": False,
+            "tee_errors": False,
+            "keep_alive_seconds": None,
+        }
+        more = {"log": os.path.join(os.devnull, "none"), "log_limit": 0, "keep_alive_seconds": None}
+        theirs.send(to_bytes(plan | more) + b"\n")
         channel = Channel(mine)
         _keep(ready, channel, channel.receive())
 
@@ -137,6 +146,7 @@ class Keeper:
         err, err_end = os.pipe()
         self._pumps = [Pump(out, self._log, self._tee), Pump(err, self._log, self._tee_errors)]
         self._started = time.monotonic()
+        self._keep_alive(plan["keep_alive_seconds"])
         try:
             self._agent = spawn(plan["argv"], plan["env"], plan["cwd"], (stdin, out_end, err_end))
         except CannotStart as failure:
@@ -212,8 +222,11 @@ class Keeper:
         match order:
             case {"order": "stop", "grace": grace, "why": why}:
                 self.end(float(grace), str(why))
-            case {"order": "hold", "seconds": seconds}:
-                self._alive_until = None if seconds is None else time.monotonic() + float(seconds)
+            case {"order": "keep_alive", "seconds": seconds}:
+                self._keep_alive(seconds)
+
+    def _keep_alive(self, seconds: float | None) -> None:
+        self._alive_until = None if seconds is None else time.monotonic() + seconds
 
     def end(self, grace: float, why: str) -> None:
         self._alive_until = self._linger_until = None

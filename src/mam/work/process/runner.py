@@ -46,6 +46,8 @@ class Plan(Frozen):
     tee_patience: float = 60.0
     """For how many seconds the worker may read nothing before it is cut off; the agent waits that long with it."""
     log_limit: int = LIMIT
+    keep_alive_seconds: float | None = None
+    """The first `Run.keep_alive`. It is part of the plan because a worker may be stopped right after the start."""
 
 
 class Run:
@@ -109,7 +111,7 @@ class Run:
     def keep_alive(self, seconds: float | None) -> None:
         """The keeper ends the tree unless this is called again in time. A worker that hangs or is stopped by a signal
         thus loses its agent before it loses its claim. None disables it."""
-        self._order({"order": "hold", "seconds": seconds})
+        self._order({"order": "keep_alive", "seconds": seconds})
 
     def close(self) -> None:
         self._close_channel()
@@ -144,6 +146,7 @@ class Run:
                 "tee_patience": plan.tee_patience,
                 "log": os.path.abspath(log),
                 "log_limit": plan.log_limit,
+                "keep_alive_seconds": plan.keep_alive_seconds,
             },
             given,
         )
