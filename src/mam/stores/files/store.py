@@ -27,6 +27,7 @@ from mam.stores.files.records import RecordStamp
 from mam.stores.private_files import make_directories
 from mam.stores.secrets import Secrets
 from mam.stores.sql.rows import parse_row
+from mam.stores.sqlite.database import OldSchema, create_database
 from mam.stores.sqlite.file_system import network_file_system
 from mam.stores.sqlite.store import SqliteStore
 from mam.util.clock import iso_second, parse_time
@@ -257,6 +258,14 @@ class FilesStore(SqliteStore):
                 self._build()
         except OSError as error:
             raise unavailable(self._directory, error) from None
+        try:
+            return self._open_file()
+        except OldSchema:
+            with self._lock():
+                create_database(self._path, "", self._wait_seconds, shared=not self._on_network)
+            return self._open_file()
+
+    def _open_file(self) -> apsw.Connection:
         return open_connection(self._directory, self._path, self._wait_seconds, shared=not self._on_network)
 
     def _build(self) -> None:

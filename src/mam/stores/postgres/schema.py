@@ -15,8 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-VERSION = 15
-"""The version of the schema. Version 14 (mam 0.1.0) is upgraded (upgrade.py); older ones are refused."""
+VERSION = 16
+"""The version of the schema. `step_N.sql` brings a schema of version N - 1 to version N. Version 14 (mam 0.1.0) is
+upgraded to the current one at once (upgrade.py); older ones are refused."""
 
 UPGRADABLE = 14
 _LOCK = 0x6D616D31
@@ -47,11 +48,16 @@ def _create_or_upgrade(server: Server, connection: psycopg.Connection[Any], jour
         return True
     if abs(version) < UPGRADABLE:
         raise _too_old(server, abs(version))
+    now = VERSION if version > 0 else -VERSION
+    if abs(version) > UPGRADABLE:
+        for step in range(abs(version) + 1, VERSION + 1):
+            connection.execute(text(_file(f"step_{step}.sql")))
+        connection.execute("UPDATE mam.store SET version = %s", (now,))
+        return True
     from mam.stores.postgres.upgrade import upgrade
 
     upgrade(server, connection, _file("schema.sql"))
-    named = (VERSION if version > 0 else -VERSION, journal_id)
-    connection.execute("INSERT INTO mam.store VALUES (1, %s, %s)", named)
+    connection.execute("INSERT INTO mam.store VALUES (1, %s, %s)", (now, journal_id))
     return True
 
 

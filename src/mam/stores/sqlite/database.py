@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 APPLICATION = 0x6D616D31
 """`mam1` marks the file as mam's, so that mam never touches the database of another program."""
 
-VERSION = 13
-"""The version of the schema. Version 12 (mam 0.1.0) is upgraded (upgrade.py); older ones are refused."""
+VERSION = 14
+"""The version of the schema. `step_N.sql` brings a database of version N - 1 to version N. Version 12 (mam 0.1.0) is
+upgraded to the current one at once (upgrade.py); older ones are refused."""
 
 UPGRADABLE = 12
 
@@ -33,6 +34,10 @@ _LEAST_ROOM = 65536
 """The shared memory file takes half of it."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
+
+
+class OldSchema(StoreUnavailable):
+    __doc__ = StoreUnavailable.__doc__
 
 
 def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_lock: bool = False) -> apsw.Connection:
@@ -223,7 +228,7 @@ def _check_contents(database: apsw.Connection, path: str) -> None:
     version = _check_ours(database, path)
     if version < VERSION:
         why = f"has schema {version} of {VERSION}; `mam init --store {sqlite_address(path)}` brings it up to date"
-        raise StoreUnavailable(store=sqlite_address(path), problem=why)
+        raise OldSchema(store=sqlite_address(path), problem=why)
 
 
 def _check_ours(database: apsw.Connection, path: str) -> int:
@@ -255,10 +260,13 @@ def _create_or_upgrade(database: apsw.Connection, path: str, epoch: str) -> bool
         if version == 0:
             database.execute(_file("schema.sql"))
             database.execute("INSERT INTO store (one, epoch) VALUES (1, ?)", (epoch,))
-        else:
+        elif version == UPGRADABLE:
             from mam.stores.sqlite.upgrade import upgrade
 
             upgrade(database, _file("schema.sql"), path)
+        else:
+            for step in range(version + 1, VERSION + 1):
+                database.execute(_file(f"step_{step}.sql"))
         database.execute(f"{_MARKS} COMMIT")
     except BaseException:
         if database.in_transaction:

@@ -1,0 +1,1 @@
+-- From schema 15: tables of this version that it lacks. Each is in schema.sql too.
