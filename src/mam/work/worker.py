@@ -12,6 +12,7 @@ from threading import Thread, Timer
 
 from mam.errors import MamError, UnknownJob
 from mam.jobs.status import Status
+from mam.stores.interest import Interest
 from mam.stores.port import ClaimRequest
 from mam.util.frozen import Frozen
 from mam.work.claim import STORE_UNREACHABLE
@@ -64,7 +65,12 @@ class Worker:
         self._taken = 0
         self._stopping = False
         self._next_label = 0
-        self._follower = JournalFollower(context.registry.store, shadow, self._on_change, lambda: bool(self._free()))
+        is_free = lambda: bool(self._free())  # noqa: E731
+        interest = Interest(labels=options.labels, is_free=is_free, holds=self._holds)
+        self._follower = JournalFollower(
+            context.registry.store, shadow, self._on_change, is_free,
+            interest if relay is None else None,  # a relay sends the events of all jobs
+        )  # fmt: skip
 
     @property
     def taken(self) -> int:
@@ -211,6 +217,9 @@ class Worker:
         self._wakes.put(None)
         if self._relay is not None:
             self._relay.wake()
+
+    def _holds(self, job_id: str) -> bool:
+        return job_id == self._options.job_id or any(job_id == held.job.job_id for held in list(self._attempts))
 
     def _read_job(self, job_id: str) -> Job | None:
         try:

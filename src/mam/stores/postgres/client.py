@@ -10,6 +10,7 @@ import os
 import re
 import time
 from _thread import RLock, get_ident
+from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors
@@ -18,12 +19,13 @@ from psycopg.types.string import TextLoader
 
 from mam.errors import MamError
 from mam.stores.postgres.connection import text
+from mam.stores.postgres.news import Listener
 from mam.stores.sql.queries import FIXED, SHARED, load_queries
 from mam.stores.sql.rows import COLUMNS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from mam.stores.postgres.connection import Connection, Server
@@ -35,6 +37,10 @@ PATIENCE_SECONDS = 10.0
 """How long a command tries to reach a server that answered before."""
 
 _PAUSE = 0.1
+_PREPARED_AFTER = 2
+"""A statement is prepared when it was sent so often: preparing takes a round trip, which a short command cannot win
+back."""
+
 _NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "due_ms"]
 _PARTS = {
     "schema": "mam",
@@ -64,6 +70,7 @@ class Client:
         self._lost_backend: int | None = None
         self._inherited: list[Connection | None] = []
         self._connection: Connection | None = None
+        self.listener = Listener(self)
         self._use(self._prepared(server.connect()))
 
     @property
@@ -131,6 +138,13 @@ class Client:
                 if commits and is_lost and is_done():
                     return done  # type: ignore[return-value]
 
+    @contextmanager
+    def locked(self) -> Iterator[Connection]:
+        """The connection, which no other thread uses meanwhile."""
+        self._notice_fork()
+        with self._threads:
+            yield self._connected()
+
     def connect(self) -> Connection:
         """Opens a new connection; the server may be restarting."""
         ends = time.monotonic() + PATIENCE_SECONDS
@@ -144,6 +158,7 @@ class Client:
 
     def close(self) -> None:
         self._notice_fork()
+        self.listener.close()
         with self._threads:
             if self._connection is not None:
                 self._connection.close()
@@ -153,7 +168,7 @@ class Client:
 
     def _send(self, query: str, values: Values | None) -> list[Any]:
         """Sends one statement; every statement goes through here."""
-        cursor = self._connected().execute(text(query), values, prepare=values is not None)
+        cursor = self._connected().execute(text(query), values)
         answer = cursor.pgresult  # `description` would describe each of fifty columns
         return cursor.fetchall() if answer is not None and answer.nfields else []
 
@@ -183,6 +198,8 @@ class Client:
         """Integers have one type whatever their size, so that each query is prepared once; JSON is returned as text."""
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.adapters.register_loader("json", TextLoader)
+        connection.prepare_threshold = _PREPARED_AFTER
+        connection.add_notify_handler(lambda said: self.listener.hear(said.payload))
         return connection
 
     def _drop_if_lost(self) -> bool:
@@ -192,6 +209,7 @@ class Client:
                 return False
             if self._connection is not None:
                 self._lost_backend, self._connection = self._backend, None
+                self.listener.wake()
             return True
 
     def _undone(self) -> bool:

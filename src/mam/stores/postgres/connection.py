@@ -9,7 +9,6 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from mam.stores.postgres.address import format_address, parse_address
-from mam.stores.postgres.ownership import SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ class Server:
     def __init__(self, url: str) -> None:
         self._given = parse_address(url)
         self.address = format_address(self._given)
-        self.channel = f"{SCHEMA}_news"
         self.role = "this role"
         """For messages. The environment or a service file may name the role, so the server is asked."""
 

@@ -7,8 +7,6 @@ base class. Order of locks: exclusive keys, chains of retries, rows, and the jou
 from __future__ import annotations
 
 import json
-import os
-from _thread import get_ident
 
 import psycopg
 
@@ -20,7 +18,6 @@ from mam.stores.common import changed_fields, new_claim_id
 from mam.stores.port import Registration
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
-from mam.stores.postgres.listener import Listener
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
 from mam.stores.sql.rows import column_values, parse_row
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
     from mam.jobs.dependency import Dependencies
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
+    from mam.stores.interest import Interest
     from mam.stores.port import Act, ClaimRequest
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
@@ -86,8 +84,6 @@ class PostgresStore(SqlStore):
         self.clock = clock or ServerClock(self._client)
         self._entries: list[Json] = []
         """The journal entries that the open transaction writes at its end."""
-        self._listeners: dict[tuple[int, int], Listener] = {}
-        """One for each waiting process and thread: a notification that one reads is lost to the others."""
         try:
             self.check_version(self._server, self._rows("version"))
         except MamError:
@@ -99,7 +95,7 @@ class PostgresStore(SqlStore):
     def claim(self, request: ClaimRequest) -> Job | None:
         if request.job_id is None:
             job = self._skip_unreadable(lambda: self._claim_head(request))
-            if job is not None:
+            if job is not None or (request.agent_id is None and not self._must_settle(request.label)):
                 return job
         return super().claim(request)
 
@@ -116,6 +112,9 @@ class PostgresStore(SqlStore):
         except BadRecord as bad:
             self._in_transaction(self._unclaim, bad.facts["row"], values["claim_id"])
             raise
+
+    def _must_settle(self, label: str) -> bool:
+        return bool(self._rows("anything to settle", label=label, now_ms=self._now_ms())[0][0])
 
     def _unclaim(self, number: int, claim_id: str) -> None:
         self._rows("revert claim", number=number, claim_id=claim_id)
@@ -269,9 +268,12 @@ class PostgresStore(SqlStore):
             self._entries, self._must_wake = [], False
             done = do(*given)
             if self._entries:
-                self._client.many("insert entry", [{**entry, "act_id": act_id} for entry in self._entries])
+                first, *more = ({**entry, "act_id": act_id} for entry in self._entries)
+                self._rows("insert entry", **first)
+                if more:
+                    self._client.many("insert next entry", more)
             elif self._must_wake:
-                self._rows("notify")
+                self._rows("tell", news="lifted  ")
             return done
 
         def is_done() -> bool:
@@ -291,32 +293,22 @@ class PostgresStore(SqlStore):
     # -- the journal -------------------------------------------------------------------------------------------------
 
     def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
-        self._entries.append(_entry(job, None, fields, lines))
+        about_all = fields is not None and (job.exclusive is not None or job.status.ended)
+        self._entries.append(_entry(job, None, fields, lines, label="" if about_all else job.agent_session))
 
-    def wait(self, offset: str, timeout: float) -> bool:
-        me = (os.getpid(), get_ident())
+    def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:
         try:
-            listener = self._listeners.get(me)
-            if listener is None:
-                self._listeners[me] = Listener(self._client.connect(), self._server.channel)
-                return True  # an entry may have come before LISTEN: the caller checks once more
-            return self.end_offset() != offset or listener.wait(timeout)
+            if interest is None and int(self.end_offset()) > int(offset):
+                return True
+            return self._client.listener.wait(timeout, interest)
         except psycopg.Error:
-            lost = self._listeners.pop(me, None)
-            if lost is not None:
-                lost.close()
             return True  # the connection was lost; the caller finds out whether the server is back
 
     def close(self) -> None:
-        """A forked child does not close its parent's listeners."""
         self._client.close()
-        for process, thread in list(self._listeners):
-            listener = self._listeners.pop((process, thread), None)
-            if process == os.getpid() and listener is not None:
-                listener.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_listeners"):
+        if hasattr(self, "_client"):
             self.close()
 
     # -- pauses and secrets, which may be repeated safely ---------------------------------------------------
@@ -346,8 +338,13 @@ class PostgresStore(SqlStore):
         return bool(self._rows("relay lock is free", name=name, space=space)[0][0])
 
 
-def _entry(job: Job, act_id: str | None, fields: Json | None, lines: tuple[AuditRecord, ...]) -> Json:
+def _entry(
+    job: Job, act_id: str | None, fields: Json | None, lines: tuple[AuditRecord, ...], label: str | None = None
+) -> Json:
+    """A row of the journal, and what those who listen are to know (mam.stores.interest)."""
+    status = "gone" if fields is None else job.status
     return {
+        "news": f"{status} {job.job_id} {job.agent_session if label is None else label}",
         "job": job.number,
         "job_id": job.job_id,
         "act_id": act_id,

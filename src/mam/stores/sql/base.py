@@ -131,7 +131,8 @@ class SqlBase(ABC):
 
     def entries(self, offset: str | None) -> Iterator[Entry]:
         after, upto = int(offset or 0), int(self.end_offset())
-        while rows := self._rows("entries", after=after, upto=upto, limit=PAGE):
+        while after < upto:
+            rows = self._rows("entries", after=after, upto=upto, limit=PAGE)
             for number, job_id, fields, lines in rows:
                 after = number
                 yield Entry(
@@ -141,3 +142,5 @@ class SqlBase(ABC):
                     fields=None if fields is None else json.loads(fields),
                     lines=tuple(json.loads(lines)),
                 )
+            if len(rows) < PAGE:
+                return
