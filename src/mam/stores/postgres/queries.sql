@@ -220,8 +220,10 @@ RETURNING mam.tell(%(news)s)
 SELECT mam.tell(%(news)s)
 
 -- name: last entry
--- The last one before which none is missing: of a transaction that has not committed, or has done so since.
-SELECT coalesce(least((SELECT max(number) FROM mam.journal), (SELECT min(key) FROM mam.writer)), 0)
+SELECT mam.settled_entry()
+
+-- name: entries
+SELECT number, job_id, fields, lines FROM mam.entries(%(after)s, %(limit)s)
 
 -- name: listen
 LISTEN mam_news

@@ -20,6 +20,7 @@ from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
+from mam.stores.sql.base import PAGE, parse_entry
 from mam.stores.sql.rows import column_values, parse_row
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
@@ -27,7 +28,7 @@ from mam.util.encoding import to_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from mam.jobs.change import AuditRecord
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
     from mam.stores.interest import Interest
-    from mam.stores.port import Act, ClaimRequest
+    from mam.stores.port import Act, ClaimRequest, Entry
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
     from mam.util.clock import Clock
@@ -295,6 +296,14 @@ class PostgresStore(SqlStore):
     def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
         about_all = fields is not None and (job.exclusive is not None or job.status.ended)
         self._entries.append(_entry(job, None, fields, lines, label="" if about_all else job.agent_session))
+
+    def entries(self, offset: str | None) -> Iterator[Entry]:
+        """One round trip for each page: the server decides how far a follower may read."""
+        after: int | None = int(offset or 0)
+        while after is not None:
+            rows = self._rows("entries", after=after, limit=PAGE)
+            yield from map(parse_entry, rows)
+            after = rows[-1][0] if len(rows) == PAGE else None
 
     def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:
         try:

@@ -17,7 +17,7 @@ from mam.stores.sql.rows import column_values, parse_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from mam.jobs.change import AuditRecord, Change
@@ -133,14 +133,18 @@ class SqlBase(ABC):
         after, upto = int(offset or 0), int(self.end_offset())
         while after < upto:
             rows = self._rows("entries", after=after, upto=upto, limit=PAGE)
-            for number, job_id, fields, lines in rows:
-                after = number
-                yield Entry(
-                    offset=str(number),
-                    number=number,
-                    job_id=job_id,
-                    fields=None if fields is None else json.loads(fields),
-                    lines=tuple(json.loads(lines)),
-                )
+            yield from map(parse_entry, rows)
             if len(rows) < PAGE:
                 return
+            after = rows[-1][0]
+
+
+def parse_entry(row: Sequence[Any]) -> Entry:
+    number, job_id, fields, lines = row
+    return Entry(
+        offset=str(number),
+        number=number,
+        job_id=job_id,
+        fields=None if fields is None else json.loads(fields),
+        lines=tuple(json.loads(lines)),
+    )
