@@ -16,10 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PAUSE_SECONDS = 0.005
-"""For each process that waits for the same label: about as long as it takes to claim a job."""
+PAUSE_SECONDS = 0.02
+"""For each process that waits for the same label: longer than it takes to claim a job."""
 
-LONGEST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 2.0
 
 NEVER = float("inf")
 
