@@ -97,6 +97,7 @@ LINE_SENTENCES = {
     "imported": "Sequence numbers (`seq` to `upto`) that a record had used before mam first read it.",
     "adopted": "Another program changed the record: the `fields` that mam took over and those that it `restored`.",
     "said": "The outcome that the agent reported (`status`) while a worker held the claim. The worker checks it first.",
+    "seen": "A person looked at the outcome of the ended job (`by`).",
     "settled": "All dependencies have ended, and the job now waits for its start time.",
     "refused": "A rejected write that came too late (`verb`, `why`), or an illegal status that another program wrote.",
     "migrated": "The job came from another registry, in this `status`. Its events follow, unless this log has them.",
