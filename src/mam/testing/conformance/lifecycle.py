@@ -222,9 +222,9 @@ class Lifecycle(StoreCase):
         assert history_lines(store, job.job_id)[-1]["event"] == "seen"
 
     def test_a_look_at_a_failure_changes_only_the_note(self, registry: Registry, clock: FakeClock) -> None:
-        (job_id,) = register_jobs(registry)
-        failed = registry.fail(job_id, reason="broken")
-        clock.advance(60)
+        job_id = register_and_claim(registry).job_id
+        failed = registry.fail(job_id, reason="broken", attempt=1)
+        clock.advance(60_000)
 
         seen = registry.mark_seen(job_id, by="anna")
 
