@@ -88,6 +88,10 @@ class FilesStore(SqliteStore):
     def home(self) -> str:  # type: ignore[override]
         return os.path.join(self._directory, STORE)
 
+    @property
+    def _outputs_directory(self) -> str:
+        return os.path.join(self.home, "outputs")
+
     # -- one act, in the order of its steps ----------------------------------------------------------------------------
 
     def _in_transaction(self, do: Callable[..., T], *given: Any) -> T:
