@@ -62,7 +62,8 @@ ENVIRONMENT = {
     "MAM_DEBUG": "1 shows the traceback of an unexpected error.",
     "EDITOR": "The program that `mam config edit` opens.",
     "VISUAL": "Takes precedence over EDITOR.",
-    "TERM": "`dumb` makes `mam watch` print plain lines.",
+    "TERM": "`dumb` makes `mam watch` print plain lines, and turns colours off.",
+    "NO_COLOR": "If set, mam prints no colours.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; otherwise `delegate_job_logs` beside the store.",
     "CODEX_HOME": "The directory of Codex's sessions, which mam reads to find rejected commands and the start of a "
     "turn; `~/.codex` if unset.",

@@ -76,8 +76,7 @@ def moved(
         fields["waiting_for"] = fields["due_at"] = None
     fields["status"] = to
     fields["updated_at"] = now if now > job.created_at else job.created_at  # the clock may have stepped back
-    after, change = allocate(Job), allocate(Change)
-    set_fields(after, {**job.__dict__, **fields})
+    after, change = Job.from_fields({**job.__dict__, **fields}), allocate(Change)
     lines += (_status_changed(job, after, now, by, fields, unfenced),)
     if to.ended:
         lines += (_terminal_event(after, now, body),)

@@ -26,8 +26,15 @@ CLAIMANT = ("agent_id", "generation_id")
 NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "password": None}
 
 
-class Job(Frozen):
-    """One delegated task. The field names are those in the record file."""
+_JSON_FIELDS = (
+    "broker", "expected_artifacts", "claimant", "after", "validation", "said", "checks", "run", "repository", "inbox",
+    "unknown",
+)  # fmt: skip
+
+
+class Job(Frozen, frozen_json=_JSON_FIELDS):
+    """One delegated task. The field names are those in the record file. Its JSON is frozen too: a worker that goes on
+    filling its own `run` does not change a record that a store has."""
 
     schema_version: int = SCHEMA_VERSION
     job_id: str
@@ -78,7 +85,7 @@ class Job(Frozen):
     workdir: str | None = None
     origin_host: str | None = None
 
-    after: list[str] = []  # noqa: RUF012 - frozen by convention: nothing in mam writes into a record's lists
+    after: list[str] = []  # noqa: RUF012 - frozen
     """The ids of its dependencies; a retry replaces the job that it retries."""
     on_dependency_failure: str = "hold"
     exclusive: str | None = None

@@ -33,7 +33,7 @@ def changed_fields(before: Job | None, change: Change) -> Json:
     if before is None:
         return job.to_json()
     if change.before is before:
-        changed = dict(change.fields)
+        changed = {name: job.__dict__[name] for name in change.fields}
     else:
         old, new = before.__dict__, job.__dict__
         changed = {name: new[name] for name in new if new[name] != old[name]}

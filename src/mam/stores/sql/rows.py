@@ -12,7 +12,7 @@ from mam.jobs.record import NO_BROKER, Job, parse_job
 from mam.jobs.status import PENDING, Status
 from mam.jobs.sweep import next_deadline
 from mam.util.encoding import to_json_text
-from mam.util.frozen import Frozen
+from mam.util.frozen import Frozen, freeze_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ _IN_COLUMNS = frozenset(
 )
 _USUAL: Json = {**Job.field_defaults, "broker": NO_BROKER}
 _NEW: Json = {**Job.all_fields, **_USUAL, "unknown": {}}
+freeze_fields(_NEW, Job.frozen_json)
 _STATUSES = {status.value: status for status in Status}
 _TOPICS = "python/mqtt/jobs/"
 
