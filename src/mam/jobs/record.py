@@ -101,11 +101,17 @@ class Job(Frozen, freezes_json=True):
     """What the worker verified, and the results."""
     run: Json | None = None
     """The process of the latest attempt: how it ended, and its usage."""
+    seen: Json | None = None
+    """Who looked at the outcome last (`by`), and when (`at`)."""
     repository: Json | None = None
     """The repository to work on: `name` (owner/repo, which the worker's settings map to an address), the `branch` to
     start from, and whether to `push` the outcome or open a `pull_request`."""
     inbox: Json | None = None
     """The prompt file that it comes from: `root`, `file` (relative to the inbox), `owner`, `repo`, `branch`."""
+    may_ask: bool = True
+    """Whether its agent may ask a person; decided at registration."""
+    questions: list[Json] = []  # noqa: RUF012
+    """What it asked (mam.jobs.question): the open questions and the latest others."""
     unknown: Json
     """Fields of the record that this version does not know."""
 
@@ -132,7 +138,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
-    "repository": (dict, type(None)), "inbox": (dict, type(None)),
+    "seen": (dict, type(None)),
+    "repository": (dict, type(None)), "inbox": (dict, type(None)), "may_ask": (bool,), "questions": (list,),
 }  # fmt: skip
 _LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}
 _REQUIRED = ("job_id", "status", "created_at", "prompt")
@@ -231,6 +238,10 @@ def _check_values(fields: Json, file: str) -> None:
         raise BadRecord(file=file, problem="claim_id is not a claim id")
     if not _is_session(fields.get("claimant")):
         raise BadRecord(file=file, problem="claimant does not name a session")
+    if fields.get("questions"):
+        from mam.jobs.question import check_questions
+
+        check_questions(fields["questions"], file)
     for name, choices in CHOICES.items():
         if fields.get(name, choices[0]) not in choices:
             raise BadRecord(file=file, problem=f"{name} must be one of {', '.join(choices)}")

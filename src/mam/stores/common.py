@@ -7,6 +7,7 @@ import os
 from mam.errors import Refused, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import audit_record
+from mam.jobs.question import count_open
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import next_deadline
 from mam.stores.port import QueuedJob
@@ -91,6 +92,7 @@ def matches(query: Query, job: Job) -> bool:
         (query.statuses is None or job.status in query.statuses)
         and (query.label is None or job.agent_session == query.label)
         and (query.since is None or job.created_at >= query.since)
+        and (not query.asking or count_open(job) > 0)
     )
 
 
