@@ -180,6 +180,16 @@ def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None,
     return moved(job, CANCELLED, moment, "cancel", {"ended_attempt": attempt, "reason": reason or "cancelled"})
 
 
+def mark_seen(job: Job, moment: Moment, *, by: str) -> Change:
+    """Notes who looked at the outcome. The work has not changed, so `updated_at` stays."""
+    if not job.status.ended:
+        raise Refused(why=f"Job {job.job_id} is {job.status}; only the outcome of an ended job can be seen.")
+    if (job.seen or {}).get("by") == by:
+        return unchanged(job)
+    line = audit_record("seen", moment, job, by=by)
+    return Change(job=job.replace(seen={"by": by, "at": moment.second}), lines=(line,))
+
+
 def set_status(
     job: Job, moment: Moment, *, to: Status, attempt: int | None,
     claim_id: str | None = None, new_claim: str | None = None,
@@ -253,6 +263,13 @@ def check_fence(job: Job, attempt: int | None, claim_id: str | None = None) -> N
     if attempt is None or (job.status is RUNNING and job.attempt == attempt and _is_claim(job, claim_id)):
         return
     raise ClaimLost(job=job.job_id, attempt=attempt, why=_why_lost(job, attempt, claim_id))
+
+
+def check_latest_claim(job: Job, attempt: int, claim_id: str | None) -> None:
+    """Raises ClaimLost when a newer claim has taken the job. Unlike `check_fence`, it passes after the job has left the
+    attempt: what an ended attempt leaves behind takes nothing from anyone."""
+    if job.attempt != attempt or not _is_claim(job, claim_id):
+        raise ClaimLost(job=job.job_id, attempt=attempt, why=_why_lost(job, attempt, claim_id))
 
 
 def _is_claim(job: Job, claim_id: str | None) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
     from mam.stores.interest import Interest
+    from mam.stores.outputs import Outputs
     from mam.util.clock import Clock, Moment
 
     Act = Callable[[Job, Moment], Change]
@@ -57,6 +58,8 @@ class Query(Frozen):
     label: str | None = None
     since: str | None = None
     """Created at this second or later."""
+    asking: bool = False
+    """Only jobs with an open question."""
 
 
 class QueuedJob(Frozen):
@@ -116,6 +119,10 @@ if TYPE_CHECKING:
 
         @property
         def clock(self) -> Clock: ...
+
+        @property
+        def outputs(self) -> Outputs:
+            """What the attempts left behind: output, diffs, artifacts (mam.stores.outputs)."""
 
         def register(self, draft: Job) -> Registration:
             """Register a new job. Its number is higher than any before.
