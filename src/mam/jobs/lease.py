@@ -6,7 +6,7 @@ from mam.util.clock import Moment, iso_milli, parse_time
 from mam.util.frozen import Frozen, allocate, set_fields
 
 LOCAL_SECONDS, NETWORK_SECONDS = 60.0, 180.0
-"""The lease that a worker takes on a store of this host, and on one behind a network. The longer one covers a failover."""
+"""The lease that a worker takes on a store of this host, and on one behind a network: the longer covers a failover."""
 
 _RENEWAL_SECONDS = 20.0
 
