@@ -1,7 +1,7 @@
 """Waits for news of the server: all threads of a process listen on the one connection of the store.
 
-Whoever reads the connection first hands the news to all. A pooler that gives each transaction another connection passes
-no news on: then a waiting process looks every two seconds.
+The thread that reads the connection first passes the news to all. A pooler that gives each transaction another
+connection passes no news on: then a waiting process looks every second.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from _thread import get_ident
 
 from mam.stores.interest import Prospect, parse_news
+from mam.stores.postgres.connection import text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from mam.stores.postgres.client import Client
     from mam.stores.postgres.connection import Connection
 
-POLL_SECONDS = 2.0
+PROBE_SECONDS, POLL_SECONDS = 1.0, 1.0
 _EARLIER_WRITERS_SECONDS = 2.0
 
 
@@ -33,22 +34,50 @@ class Listener:
         """The connection that listens."""
         self._labels: set[str] = set()
         self._waiters: dict[int, Waiter] = {}
-        self.is_reached = True
-        """Whether news arrive."""
+        self._hears: bool | None = None
+        """Whether news get through; None until it was tried."""
 
     def wait(self, timeout: float, interest: Interest | None) -> bool:
         """Whether there may be something new; the first call says so at once."""
         waiter, is_new = self._waiter(interest)
+        if not self.hears():
+            return is_new or self._poll(waiter, timeout)
         with self._client.locked() as connection:
             if connection is not self._connection or not self._labels.issuperset(waiter.labels):
                 self._listen(connection)
                 is_new = True
         if is_new:
             return True
-        if not self.is_reached:
-            time.sleep(min(timeout, POLL_SECONDS))
-            return interest is not None
         return waiter.wait(self, timeout)
+
+    def hears(self) -> bool:
+        """Behind a pooler, another connection shows it: a LISTEN may go to the connection of another client."""
+        if self._hears is None:
+            self._hears = not self._client.is_pooled or self._probe()
+        return self._hears
+
+    def _probe(self) -> bool:
+        channel = f"mam_probe_{os.urandom(8).hex()}"
+        with self._client.connect() as connection:
+            connection.execute(text(f"LISTEN {channel}"))
+            self._client.rows("notify channel", {"channel": channel})
+            ends = time.monotonic() + PROBE_SECONDS
+            while (left := ends - time.monotonic()) > 0:
+                if any(came.channel == channel for came in connection.notifies(timeout=left, stop_after=1)):
+                    connection.execute(text(f"UNLISTEN {channel}"))
+                    return True
+        return False
+
+    def _poll(self, waiter: Waiter, timeout: float) -> bool:
+        """Whether the journal has grown, or the store was closed."""
+        before, ends = self._end(), time.monotonic() + timeout
+        while (left := ends - time.monotonic()) > 0:
+            if waiter.sleep(min(left, POLL_SECONDS)) or self._end() != before:
+                return True
+        return False
+
+    def _end(self) -> object:
+        return self._client.rows("last entry", {})[0][0]
 
     def _waiter(self, interest: Interest | None) -> tuple[Waiter, bool]:
         if self._process != os.getpid():
@@ -67,11 +96,10 @@ class Listener:
         if connection is not self._connection:
             self._labels = set()
             rows("listen", {})
-            ((process, _),) = rows("begin to listen", {})
-            self.is_reached = process == connection.info.backend_pid
+            rows("begin to listen", {})
             self._connection = connection
         wanted = {label for waiter in self._waiters.values() for label in waiter.labels}
-        for label in wanted - self._labels if self.is_reached else ():
+        for label in wanted - self._labels:
             rows("wait for label", {"label": label})
         self._labels |= wanted
         ((last,),) = rows("last writer", {})
@@ -138,6 +166,12 @@ class Waiter:
                 if found == self._wakes:
                     self._drain()
         return True
+
+    def sleep(self, seconds: float) -> bool:
+        """Whether the store was closed."""
+        select.select([self._wakes], [], [], seconds)
+        self._drain()
+        return self._is_closed
 
     def hear(self, news: News) -> None:
         if self.interest is None:

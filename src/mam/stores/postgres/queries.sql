@@ -2,7 +2,8 @@
 -- write them. Every name has its schema, and no query needs a setting of its session.
 
 -- name: version
-SELECT version FROM mam.store
+-- And whether this server process is the one that the connection was given: behind a pooler it is another.
+SELECT version, pg_backend_pid() FROM mam.store
 
 -- name: epoch
 SELECT journal_id FROM mam.store
@@ -229,8 +230,7 @@ SELECT number, job_id, fields, lines FROM mam.entries(%(after)s, %(limit)s)
 LISTEN mam_news
 
 -- name: begin to listen
--- A pooler hides the number of the server process.
-SELECT pg_backend_pid(), pg_advisory_lock_shared(7168365, 2)
+SELECT pg_advisory_lock_shared(7168365, 2)
 
 -- name: last writer
 SELECT max(key) FROM mam.writer
@@ -245,6 +245,9 @@ SELECT pg_advisory_lock_shared(7168364, hashtext(%(label)s))
 -- Whether a claim that found nothing has to look again, with more than one statement.
 SELECT EXISTS (SELECT FROM mam.job WHERE due_ms <= mam.clock(%(now_ms)s) AND blocked < 2) OR EXISTS (SELECT FROM mam.unsettled)
        OR EXISTS (SELECT FROM mam.pause WHERE pause.label IN ('', %(label)s))
+
+-- name: notify channel
+SELECT pg_notify(%(channel)s, '')
 
 -- name: children
 SELECT job_id FROM mam.job WHERE parent_id = %(parent)s ORDER BY number
@@ -371,7 +374,8 @@ SELECT pg_try_advisory_xact_lock_shared(hashtextextended(%(name)s::text, %(space
 -- name: end backend
 -- A server process whose answer was lost: it must do nothing more.
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE pid = %(pid)s AND usename = current_user AND application_name = 'mam' AND pid <> pg_backend_pid()
+WHERE pid = %(process)s AND usename = current_user AND application_name = 'mam' AND pid <> pg_backend_pid()
+  AND (%(began)s::text IS NULL OR xact_start = %(began)s::timestamptz)
 
 -- name: begin import
 -- A version below zero: no store opens but the one that is filled. Answers nothing if there are jobs of another origin.

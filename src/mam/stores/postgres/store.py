@@ -18,6 +18,7 @@ from mam.stores.common import changed_fields, new_claim_id
 from mam.stores.port import Registration
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
+from mam.stores.postgres.ownership import stores_elsewhere
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
 from mam.stores.sql.base import PAGE, parse_entry
@@ -25,6 +26,7 @@ from mam.stores.sql.rows import column_values, parse_row
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
 from mam.util.encoding import to_bytes
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,15 +72,25 @@ class ServerClock:
         return self._local.chance()
 
 
+class ServerReport(Frozen):
+    """What `mam doctor` reports about the server."""
+
+    is_pooled: bool
+    hears: bool
+    """Whether notifications get through."""
+    elsewhere: tuple[str, ...]
+    """Other schemas of the database that hold a store of mam."""
+
+
 class PostgresStore(SqlStore):
     """A registry for many hosts. Threads share one connection; a fork opens its own."""
 
     client: type[Client] = Client
     check_version = staticmethod(check_version)
 
-    def __init__(self, url: str, clock: Clock | None = None) -> None:
+    def __init__(self, url: str, clock: Clock | None = None, *, lease_seconds: float | None = None) -> None:
         super().__init__()
-        self._server = Server(url)
+        self._server = Server(url, lease_seconds)
         self.address = self._server.address
         self._client = self.client(self._server)
         self._given = clock
@@ -87,7 +99,7 @@ class PostgresStore(SqlStore):
         self._entries: list[Json] = []
         """The journal entries that the open transaction writes at its end."""
         try:
-            self.check_version(self._server, self._rows("version"))
+            self.check_version(self._server, self._client.version())
         except MamError:
             self.close()
             raise
@@ -313,6 +325,13 @@ class PostgresStore(SqlStore):
             return self._client.listener.wait(timeout, interest)
         except psycopg.Error:
             return True  # the connection was lost; the caller finds out whether the server is back
+
+    def probe(self) -> ServerReport:
+        """For `mam doctor`."""
+        hears = self._client.listener.hears()
+        with self._client.connect() as connection:
+            schemas = stores_elsewhere(connection)
+        return ServerReport(is_pooled=self._server.is_pooled, hears=hears, elsewhere=tuple(schemas))
 
     def close(self) -> None:
         self._client.close()
