@@ -410,4 +410,4 @@ def test_the_seam_sees_every_statement_of_a_verb(store: DisturbedStore) -> None:
         register_jobs(Registry(store))
         register_jobs(Registry(store), key="in a transaction")
     assert sum("INSERT INTO mam.journal" in statement for statement in seen) == 2
-    assert {"BEGIN", "COMMIT"} <= set(seen)
+    assert "COMMIT" in seen

@@ -218,6 +218,7 @@ class Client:
 
     def _use(self, connection: Connection) -> Connection:
         self._connection = connection
+        connection.add_notify_handler(lambda said: self.listener.hear(said.payload))
         self._work = None if self._server.is_pooled else Work(process=connection.info.backend_pid)
         if self._lost_work is not None:
             self._end_work(connection, self._lost_work)
@@ -245,7 +246,6 @@ class Client:
         connection.prepare_threshold = None if self._server.is_pooled else _PREPARED_AFTER
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.adapters.register_loader("json", TextLoader)
-        connection.add_notify_handler(lambda said: self.listener.hear(said.payload))
         return connection
 
     def _drop_if_lost(self) -> bool:
