@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mam.jobs.activity import State
     from mam.jobs.acts import Fence
     from mam.jobs.change import AuditRecord, Change
+    from mam.jobs.overview import Overview, Relative
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
@@ -112,6 +113,38 @@ class Registry:
             last_event=self._last_event(found),
         )
         return found, explain(found, now, around)
+
+    def overview(self, job: str) -> Overview:
+        """Everything about a job that a person asks for first."""
+        from mam.jobs.overview import Overview
+
+        found, why = self.explain(job)
+        children = self.store.children(found.job_id)
+        relatives = [
+            self._relative("retry_of", found.retry_of),
+            self._relative("retried_as", found.job_id if self.is_retried(found) else None),
+            self._relative("parent", found.parent_id),
+            *(self._relative("after", job_id) for job_id in found.after),
+            *(self._relative("child", job_id) for job_id in children[:CANDIDATES_SHOWN]),
+        ]
+        chain = tuple(relative for relative in relatives if relative is not None)
+        return Overview(job=found, why=why, state=self.state(found), chain=chain, children=len(children))
+
+    def _relative(self, relation: str, job_id: str | None) -> Relative | None:
+        """Another job, as it is now; `retried_as` is the last retry."""
+        from mam.jobs.overview import Relative
+
+        if job_id is None:
+            return None
+        try:
+            found = self.store.newest(job_id) if relation == "retried_as" else self.get_exact(job_id)
+        except UnknownJob:
+            found = None
+        return Relative(
+            relation=relation,
+            job_id=job_id if found is None else found.job_id,
+            status=None if found is None else found.status,
+        )
 
     def state(self, job: Job) -> State:
         """What its agent is doing, according to which source, and since when."""
@@ -313,6 +346,18 @@ class Registry:
         if reason is not None:
             input_rules.check_text("reason", reason, input_rules.REASON_LIMIT)
         return self._change(job, "cancel", partial(acts.cancel, **fence, reason=reason))
+
+    def mark_seen(self, job: str, *, by: str) -> Job:
+        """Notes that a person looked at the outcome of an ended job."""
+        return self._change(job, "seen", partial(acts.mark_seen, by=input_rules.check_name("name", by)))
+
+    def is_retried(self, job: Job) -> bool:
+        newest = self.store.newest(job.job_id)
+        return newest is not None and newest.job_id != job.job_id
+
+    def needs_look(self, job: Job) -> bool:
+        """Whether it failed, and a person has neither looked at it nor retried it."""
+        return job.status is ERROR and job.seen is None and not self.is_retried(job)
 
     def set_status(self, job: str, status: Status, *, attempt: int | None = None, claim_id: str | None = None) -> Job:
         act = partial(acts.set_status, to=status, **_fence(attempt, claim_id), new_claim=new_claim_id())

@@ -20,6 +20,7 @@ COMMANDS = {
     "release": "release {running} --attempt {attempt}",
     "cancel": "cancel {pending}",
     "retry": "retry {ended}",
+    "seen": "seen {ended} --by anna",
     "set a status": "status {pending} --set completed",
     "pause": "pause --agent somebody",
     "resume": "resume --agent somebody",
@@ -71,8 +72,8 @@ ELSEWHERE = {
 """Those that live on, or start what lives on: the file below tests/ that kills them, or what they have started."""
 
 READERS = {
-    "watch", "list", "questions", "wait",
-    "result", "output", "logs", "get", "broker", "explain", "brief", "where", "doctor",
+    "watch", "list", "questions", "show", "wait", "result", "output", "logs", "get", "broker", "explain", "brief",
+    "where", "doctor",
     "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
 }  # fmt: skip

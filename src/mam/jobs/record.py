@@ -26,13 +26,7 @@ CLAIMANT = ("agent_id", "generation_id")
 NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "password": None}
 
 
-_JSON_FIELDS = (
-    "broker", "expected_artifacts", "claimant", "after", "validation", "said", "checks", "run", "repository", "inbox",
-    "unknown",
-)  # fmt: skip
-
-
-class Job(Frozen, frozen_json=_JSON_FIELDS):
+class Job(Frozen, freezes_json=True):
     """One delegated task. The field names are those in the record file. Its JSON is frozen too: a worker that goes on
     filling its own `run` does not change a record that a store has."""
 
@@ -107,6 +101,8 @@ class Job(Frozen, frozen_json=_JSON_FIELDS):
     """What the worker verified, and the results."""
     run: Json | None = None
     """The process of the latest attempt: how it ended, and its usage."""
+    seen: Json | None = None
+    """Who looked at the outcome last (`by`), and when (`at`)."""
     repository: Json | None = None
     """The repository to work on: `name` (owner/repo, which the worker's settings map to an address), the `branch` to
     start from, and whether to `push` the outcome or open a `pull_request`."""
@@ -142,6 +138,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
+    "seen": (dict, type(None)),
     "repository": (dict, type(None)), "inbox": (dict, type(None)), "may_ask": (bool,), "questions": (list,),
 }  # fmt: skip
 _LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}

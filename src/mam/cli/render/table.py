@@ -6,10 +6,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mam.cli.render.status_styles import STATUS_STYLES
 from mam.cli.render.text import first_line, one_line
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.pause import blocking_pause
-from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
+from mam.jobs.status import COMPLETED, ERROR, PENDING
 from mam.jobs.sweep import is_quiet
 from mam.util.clock import parse_time
 from mam.util.human_time import format_age
@@ -26,15 +27,6 @@ SHORT = ("JOB", "STATUS", "AGENT", "LABEL", "AGE")
 DISPENSABLE = ("AGENT", "AGE", "LABEL")
 """The columns that a narrow terminal omits, in this order."""
 NAME_MOST, PROMPT_LEAST = 24, 20
-
-STATUS_STYLES = {
-    PENDING: ("○", "cyan"),
-    WAITING: ("◷", "blue"),
-    RUNNING: ("▶", "yellow"),
-    COMPLETED: ("✔", "green"),
-    ERROR: ("✖", "red"),
-    CANCELLED: ("⊘", "dim"),
-}
 
 WORD_STYLES = {
     "live": "green", "there": "green", "gone": "red", "expired": "red", "malformed": "red", "invalid": "red",
@@ -82,6 +74,8 @@ def status_text(job: Job, now: Moment, pauses: Sequence[Pause] = ()) -> Text:
         return Text("▶ running (quiet)", style="bold red")
     if job.status is PENDING and blocking_pause(pauses, job, now) is not None:
         return Text("○ pending (paused)", style="dim cyan")
+    if job.status is ERROR and job.seen is not None:
+        return Text(f"{icon} {job.status} (seen)", style=f"dim {colour}")
     unchecked = " (unchecked)" if job.status is COMPLETED and not job.checked else ""
     return Text(f"{icon} {job.status}{unchecked}", style=colour)
 

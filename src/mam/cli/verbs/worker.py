@@ -56,8 +56,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--once", action="store_true", help="run one job, then exit; exit 3 if there is none")
     parser.add_argument("--drain", action="store_true", help="exit when no job can be claimed")
     parser.add_argument("--job", metavar="JOB", help="run only this job until it has ended")
-    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S", default=60.0,
-                        help="the length of a lease, which the worker renews (default 60)")  # fmt: skip
+    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S",
+                        help="length of a lease, which the worker renews (default 60; on PostgreSQL 180)")  # fmt: skip
     parser.add_argument("--grace", type=parse_duration, metavar="S", default=5.0,
                         help="time between SIGTERM and SIGKILL for an agent (default 5)")  # fmt: skip
     parser.add_argument("--owner", metavar="O", help="the owner of the claims; default: user@host:process")
@@ -135,13 +135,9 @@ def _job_and_labels(options: Options, config: Config) -> tuple[str | None, tuple
 
 
 def process_owner() -> str:
-    from pwd import getpwuid
+    from mam.machine.person import user_at_host
 
-    try:
-        user = getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        user = str(os.geteuid())
-    return f"{user}@{os.uname().nodename}:{os.getpid()}"
+    return f"{user_at_host()}:{os.getpid()}"
 
 
 def print_brief(text: str) -> None:
