@@ -83,6 +83,12 @@ class NothingToPick(MamError):
     exit_code = 3
 
 
+class JobsLeft(MamError):
+    """Jobs of {labels} are left: {statuses}; `mam explain JOB` reports why."""
+
+    exit_code = 3
+
+
 class TimedOut(MamError):
     """{what} within {seconds} s."""
 

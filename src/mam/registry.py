@@ -14,14 +14,14 @@ from mam.errors import AmbiguousId, AttemptNeeded, BadInput, ClaimLost, Refused,
 from mam.jobs import acts, input_rules
 from mam.jobs.ending import End
 from mam.jobs.record import MAX_COUNT
-from mam.jobs.status import COMPLETED, ERROR, RUNNING
+from mam.jobs.status import COMPLETED, ERROR, OPEN, RUNNING
 from mam.jobs.sweep import backoff_seconds
 from mam.stores.common import new_claim_id
 from mam.stores.port import ClaimRequest, Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
     from mam.jobs.activity import State
@@ -90,6 +90,11 @@ class Registry:
 
     def select(self, query: Query) -> Iterator[Job]:
         return self.store.select(query)
+
+    def open_jobs(self, labels: Iterable[str]) -> Iterator[Job]:
+        """The jobs of these labels that have not ended."""
+        for label in labels:
+            yield from self.store.select(Query(statuses=OPEN, label=label))
 
     def select_archived(self, query: Query) -> Iterator[Job]:
         """As `select`, among archived jobs."""

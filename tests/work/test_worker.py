@@ -85,7 +85,7 @@ class TestEnds:
 class TestHands:
     def test_concurrency(self, shop: Shop, roll: Roll, gate: Gate) -> None:
         jobs = [shop.job(f"echo $$ > {roll.path}; {gate.wait}") for _ in range(4)]
-        with shop.at_work(concurrency=3, drain=True):
+        with shop.at_work(concurrency=3, drain=DRAIN_NOW):
             roll.hear(3)
             assert [shop.get(job).status for job in jobs] == ["running"] * 3 + ["pending"]
             gate.open(len(jobs))
@@ -190,7 +190,8 @@ class TestCancelling:
             three = roll.call(3)
             shop.registry.cancel(job, reason="no longer needed")
             await_gone(three)
-            await_that(lambda: any("given up" in line for line in shop.said), "the worker did not notice")
+            said = f"{job[:8]} attempt 1: cancelled: no longer needed"
+            await_that(lambda: shop.said[-1] == said, "the worker did not notice")
         found = shop.get(job)
         assert (found.status, found.reason) == ("cancelled", "no longer needed")
         assert terminal_events(shop.store, job) == [("error", "cancelled")]

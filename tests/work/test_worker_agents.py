@@ -69,7 +69,7 @@ class TestAgents:
             raise OSError(5, "Input/output error")
 
         job = quick.job("exit 0")
-        with quick.worker(drain=True) as worker:
+        with quick.worker(drain=DRAIN_NOW) as worker:
             worker._context._say = dead
             worker.run()
         assert quick.get(job).status == "completed"

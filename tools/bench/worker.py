@@ -112,7 +112,7 @@ def _overhead(name: str, shop: Shop, bare_folder: Path) -> Rows:
         for _ in range(EACH + 1):
             shop.register(SCRIPT, ("out.txt",))
         shop.said.clear()
-        shop.worker(drain=True).run()
+        shop.worker(drain=DRAIN_NOW).run()
         ends = [moment for moment, words in shop.said if words.endswith(": completed")]
         assert len(ends) == EACH + 1, shop.said
         worked += [later - earlier for earlier, later in pairwise(ends)]

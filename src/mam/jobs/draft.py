@@ -15,14 +15,19 @@ if TYPE_CHECKING:
     from mam.jobs.record import Json
 
 
+HUMAN = "human"
+NO_TIMEOUTS = {"timeout_sec": 0, "idle_timeout_sec": 0}
+"""For a person, unless a timeout is given."""
+
+
 def draft_job(
     *,
     job_id: str,
     prompt: str,
     agent: str,
     label: str | None = None,
-    timeout_sec: int = 3600,
-    idle_timeout_sec: int = 120,
+    timeout_sec: int | None = None,
+    idle_timeout_sec: int | None = None,
     artifacts: Sequence[str] = (),
     priority: int = 0,
     due_ms: int | None = None,
@@ -45,6 +50,9 @@ def draft_job(
 ) -> Job:
     """BadInput for a choice that no store accepts. The store adds the number and the times."""
     label = agent if label is None else label
+    usual = NO_TIMEOUTS if agent == HUMAN else Job.field_defaults
+    timeout_sec = usual["timeout_sec"] if timeout_sec is None else timeout_sec
+    idle_timeout_sec = usual["idle_timeout_sec"] if idle_timeout_sec is None else idle_timeout_sec
     return Job(
         job_id=input_rules.check_job_id(job_id),
         status=PENDING,

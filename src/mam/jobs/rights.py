@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from mam.errors import BadInput, Refused
-from mam.jobs.draft import draft_job
+from mam.jobs.draft import HUMAN, draft_job
 from mam.jobs.record import CHOICES, Job
 from mam.util.frozen import Frozen
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Json
 
-SHELL, HUMAN = "shell", "human"
+SHELL = "shell"
 
 ALLOWED: dict[str, type] = {
     "artifacts": list, "due_ms": int, "on_dependency_failure": str, "exclusive": str,

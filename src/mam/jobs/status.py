@@ -34,6 +34,7 @@ class Status(StrEnum):
 PENDING, WAITING, RUNNING = Status.PENDING, Status.WAITING, Status.RUNNING
 COMPLETED, ERROR, CANCELLED = Status.COMPLETED, Status.ERROR, Status.CANCELLED
 
+OPEN = frozenset({PENDING, WAITING, RUNNING})
 ENDED = frozenset({COMPLETED, ERROR, CANCELLED})
 for _status in Status:
     _status.ended = _status in ENDED

@@ -8,7 +8,17 @@ from __future__ import annotations
 import os
 import time
 
-from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, StoreMissing, StoreUnavailable, WorkDirMissing
+from mam.errors import (
+    ClaimLost,
+    FetchFailed,
+    MachineUnfit,
+    MamError,
+    StoreMissing,
+    StoreUnavailable,
+    UnknownJob,
+    WorkDirMissing,
+)
+from mam.jobs.status import CANCELLED, COMPLETED
 from mam.jobs.worker_acts import Ending
 from mam.util.state_dir import make_private
 from mam.work import supervision
@@ -279,7 +289,7 @@ class Attempt:
         """Returns what the worker prints about it."""
         match verdict:
             case GiveUp():
-                return f"given up: {verdict.reason}"
+                return self._what_became_of_it() if verdict.reason is None else f"given up: {verdict.reason}"
             case HandBack():
                 self._claim.hand_back(verdict.run, self._start_reporter.unreported())
                 return "handed back"
@@ -297,6 +307,15 @@ class Attempt:
             case Finish():
                 return self._write_end(verdict)
 
+    def _what_became_of_it(self) -> str:
+        try:
+            job = self._claim.read()
+        except UnknownJob:
+            return "given up: the job is gone"
+        if job.status is CANCELLED:
+            return _described(job)
+        return f"given up: it is {job.status}{'' if job.status.ended else f', attempt {job.attempt}'}"
+
     def _write_end(self, verdict: Finish) -> str:
         if self._turn is not None:
             self._limits.resume_others()
@@ -311,7 +330,7 @@ class Attempt:
             from mam.work.git.delivery import remove_clean_worktree
 
             remove_clean_worktree(self._context.work_directory, job.job_id)
-        return f"{job.status}: {job.reason}" if job.reason and job.status != "completed" else str(job.status)
+        return _described(job)
 
     def _with_report(self, ending: Ending, reported: Json) -> Ending:
         """The ending, judged again with the outcome that the agent had reported unnoticed."""
@@ -330,6 +349,12 @@ class Attempt:
                     raise
                 self._context.say_unreachable(error)
                 time.sleep(_RETRY_SECONDS)
+
+
+def _described(job: Job) -> str:
+    """The status, with its reason if there is one."""
+    has_reason = job.reason and job.reason != job.status and job.status is not COMPLETED
+    return f"{job.status}: {job.reason}" if has_reason else str(job.status)
 
 
 def _may_have_left_processes(job: Job) -> bool:

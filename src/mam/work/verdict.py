@@ -15,7 +15,8 @@ POSTPONED_SECONDS = 60.0
 class GiveUp(Frozen):
     """The claim is gone: the worker writes nothing."""
 
-    reason: str = "the claim is gone"
+    reason: str | None = None
+    """None: the record shows what became of the job."""
 
 
 class HandBack(Frozen):

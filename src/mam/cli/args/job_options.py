@@ -31,10 +31,10 @@ def add_job_options(parser: Parser) -> None:
     parser.add_argument(
         "--agent-session", "-s", metavar="LABEL", help="the label, which selects the worker; default: the agent's name"
     )
-    parser.add_argument("--timeout", type=parse_whole_seconds, metavar="S", default=3600,
-                        help="the longest time of an attempt, 0 for no limit (default 3600)")  # fmt: skip
-    parser.add_argument("--idle-timeout", type=parse_whole_seconds, metavar="S", default=120,
-                        help="time without output until it is quiet, 0 for never (default 120)")  # fmt: skip
+    parser.add_argument("--timeout", type=parse_whole_seconds, metavar="S",
+                        help="the longest time of an attempt, 0 for no limit (default 3600; 0 for human)")  # fmt: skip
+    parser.add_argument("--idle-timeout", type=parse_whole_seconds, metavar="S",
+                        help="time without output until it is quiet, 0 for never (default 120; 0 for human)")  # fmt: skip
     parser.add_argument("--artifact", action="append", default=[], metavar="PATH",
                         help="a file that must exist when the job completes; repeatable")  # fmt: skip
     parser.add_argument(

@@ -9,7 +9,7 @@ from mam.cli.args.job_selection import act_on_each, add_jobs, check_selection, s
 from mam.cli.args.options import add_attempt, fence_of, registry_of
 from mam.cli.send_event import add_broker, deliver
 from mam.errors import MamError
-from mam.jobs.status import PENDING, RUNNING, WAITING
+from mam.jobs.status import OPEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     check_selection(options)
     registry = registry_of(options)
-    jobs = selected_jobs(options, registry, {PENDING, WAITING, RUNNING})
+    jobs = selected_jobs(options, registry, OPEN)
     attempt = single_attempt(options, jobs)
 
     cancelled: list[Job] = []
