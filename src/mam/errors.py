@@ -105,6 +105,10 @@ class StoreUnavailable(MamError):
     exit_code = 9
 
 
+class StoreOutdated(StoreUnavailable):
+    """{store} has schema {version} of {current}; `mam init --store {store}` brings it up to date."""
+
+
 class StoreMissing(MamError):
     """No store at {store}; `mam init --store {store}` makes one, and so does the first `mam register`."""
 

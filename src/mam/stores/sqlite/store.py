@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job, Json
     from mam.stores.file_watch import DirectoryWatch
+    from mam.stores.outputs import Outputs
     from mam.util.clock import Clock, Moment
 
     T = TypeVar("T")
@@ -84,6 +85,7 @@ class SqliteStore(SqlStore):
         self._file: tuple[int, int] | None = None
         """Device and inode of the open database."""
         self._cursor: apsw.Cursor | None = None
+        self._outputs: Outputs | None = None
         self._connect()
         _open_stores.add(self)
 
@@ -172,6 +174,20 @@ class SqliteStore(SqlStore):
         if self.clock.now().boot_id != self._boot_id:
             self._in_transaction(lambda: None)  # which switches to this boot
         return super().due_in()
+
+    # -- what attempts leave behind ------------------------------------------------------------------------------------
+
+    @property
+    def outputs(self) -> Outputs:
+        if self._outputs is None:
+            from mam.stores.output_files import FileOutputs
+
+            self._outputs = FileOutputs(self, self._outputs_directory)
+        return self._outputs
+
+    @property
+    def _outputs_directory(self) -> str:
+        return f"{self._path}-outputs"
 
     # -- secrets -----------------------------------------------------------------------------------------------------
 
