@@ -14,7 +14,7 @@ from mam.errors import AmbiguousId, AttemptNeeded, BadInput, ClaimLost, Refused,
 from mam.jobs import acts, input_rules
 from mam.jobs.ending import End
 from mam.jobs.record import MAX_COUNT
-from mam.jobs.status import COMPLETED, ERROR, OPEN, RUNNING
+from mam.jobs.status import COMPLETED, ERROR, OPEN, RUNNING, WAITING
 from mam.jobs.sweep import backoff_seconds
 from mam.stores.common import new_claim_id
 from mam.stores.port import ClaimRequest, Query
@@ -225,7 +225,18 @@ class Registry:
         self.store.pause(pause)
 
     def resume(self, agent: str | None, label: str | None) -> bool:
-        return self.store.resume(agent, label)
+        """Lifts a pause. With the pause of an agent end the waits of the jobs that met its usage limit."""
+        was_paused = self.store.resume(agent, label)
+        if was_paused and agent is not None and label is None:
+            self._end_waits_for_reset(agent)
+        return was_paused
+
+    def _end_waits_for_reset(self, agent: str) -> None:
+        from mam.jobs.usage_limit import RESET, end_wait
+
+        for job in self.store.select(Query(statuses=frozenset({WAITING}))):
+            if job.agent == agent and job.waiting_for == RESET:
+                self.act(job.job_id, "resume", end_wait)
 
     # -- writing as the holder of a claim -------------------------------------------------------------------------
 

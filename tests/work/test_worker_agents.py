@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from mam.config.settings import Config
+from mam.work.worker import DRAIN_NOW
 from tests.waiting import await_that
 from tests.work.shop import Shop
 

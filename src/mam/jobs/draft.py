@@ -44,6 +44,7 @@ def draft_job(
     workspace: str = "workdir",
     permissions: str = "edit",
     on_idle: str = "show",
+    retry_on_exit: bool = False,
     validation: Json | None = None,
     repository: Json | None = None,
     inbox: Json | None = None,
@@ -83,6 +84,7 @@ def draft_job(
         workspace=input_rules.check_choice("workspace", workspace, CHOICES),
         permissions=input_rules.check_choice("permissions", permissions, CHOICES),
         on_idle=input_rules.check_choice("on_idle", on_idle, CHOICES),
+        retry_on_exit=retry_on_exit,
         validation=validation,
         repository=repository,
         inbox=inbox,
@@ -112,6 +114,7 @@ def draft_retry(job: Job, job_id: str) -> Job:
         workspace=job.workspace,
         permissions=job.permissions,
         on_idle=job.on_idle,
+        retry_on_exit=job.retry_on_exit,
         validation=job.validation,
         repository=job.repository,
     ).replace(

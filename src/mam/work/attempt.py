@@ -114,7 +114,7 @@ class Attempt:
     def _error_verdict(self, error: Exception) -> Verdict:
         match error:
             case ClaimLost():
-                return GiveUp(reason=str(error))
+                return GiveUp()
             case WorkDirMissing() | StoreUnavailable() | StoreMissing():
                 return Postpone(reason=str(error))
             case MachineUnfit():
@@ -244,8 +244,11 @@ class Attempt:
         """Why the attempt failed before its work was checked; None if there is work to check."""
         last = None if self.supervision.lingered else self._last
         turn_failure = None if self._turn is None else self._turn.failure(last, reported)
+        launch, retry_on_exit = self._launch, self.job.retry_on_exit
         return (
-            self._stopped() or turn_failure or failure(last, reported, self._launch.success, self._launch.retry_codes)
+            self._stopped()
+            or turn_failure
+            or failure(last, reported, launch.success, launch.retry_codes, retry_on_exit=retry_on_exit)
         )
 
     def _stopped(self) -> Ending | None:
@@ -280,16 +283,22 @@ class Attempt:
     def _write(self, verdict: Verdict) -> None:
         """A write that the store rejects is left to the lease."""
         try:
-            message = self._retry_while_unreachable(self._write_once, verdict)
+            message = self._retry_while_unreachable(self._write_or_give_up, verdict)
         except MamError as error:
             message = f"left to its lease: {error}"
         self._context.say(self.job, message)
+
+    def _write_or_give_up(self, verdict: Verdict) -> str:
+        try:
+            return self._write_once(verdict)
+        except ClaimLost:
+            return self._what_became_of_it()
 
     def _write_once(self, verdict: Verdict) -> str:
         """Returns what the worker prints about it."""
         match verdict:
             case GiveUp():
-                return self._what_became_of_it() if verdict.reason is None else f"given up: {verdict.reason}"
+                return self._what_became_of_it()
             case HandBack():
                 self._claim.hand_back(verdict.run, self._start_reporter.unreported())
                 return "handed back"

@@ -15,9 +15,6 @@ POSTPONED_SECONDS = 60.0
 class GiveUp(Frozen):
     """The claim is gone: the worker writes nothing."""
 
-    reason: str | None = None
-    """None: the record shows what became of the job."""
-
 
 class HandBack(Frozen):
     """The attempt was interrupted through no fault of the job, which becomes pending again."""

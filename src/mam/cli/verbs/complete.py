@@ -1,6 +1,7 @@
 """End a job as completed, with its result; print the status.
 
-Under a worker, the job ends when the worker has checked its outcome. mam rejects this while an expected artifact is missing, so that the worker can add it.
+mam rejects this while an expected artifact is missing, so that the worker can add it. Under `mam worker`, the job ends
+when the worker has checked the outcome.
 
   mam complete JOB --result "fixed the flaky test"
   make report | mam complete JOB --result-file -
