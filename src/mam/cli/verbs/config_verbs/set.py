@@ -63,5 +63,3 @@ def _report_hidden_store(value: str) -> None:
     nearest = nearest_store(os.getcwd())
     if nearest.exists and os.path.realpath(os.path.expanduser(value)) != os.path.realpath(nearest.address):
         say(f"it hides {nearest.address}; `--registry-dir {nearest.address}` selects that store")
-    else:
-        say("mam uses it in every directory and no longer searches for the nearest .mam/jobs")
