@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from functools import lru_cache, partial
 
-from mam.errors import AmbiguousId, AttemptNeeded, BadInput, ClaimLost, Refused, UnknownJob
+from mam.errors import AmbiguousId, AnswerTooLate, AttemptNeeded, BadInput, ClaimLost, Refused, UnknownJob
 from mam.jobs import acts, input_rules
 from mam.jobs.ending import End
 from mam.jobs.record import MAX_COUNT
@@ -330,6 +330,18 @@ class Registry:
             input_rules.check_text("reason", reason, input_rules.REASON_LIMIT)
         return self._change(job, "cancel", partial(acts.cancel, **fence, reason=reason))
 
+    def mark_seen(self, job: str, *, by: str) -> Job:
+        """Notes that a person looked at the outcome of an ended job."""
+        return self._change(job, "seen", partial(acts.mark_seen, by=input_rules.check_name("name", by)))
+
+    def is_retried(self, job: Job) -> bool:
+        newest = self.store.newest(job.job_id)
+        return newest is not None and newest.job_id != job.job_id
+
+    def needs_look(self, job: Job) -> bool:
+        """Whether it failed, and a person has neither looked at it nor retried it."""
+        return job.status is ERROR and job.seen is None and not self.is_retried(job)
+
     def set_status(self, job: str, status: Status, *, attempt: int | None = None, claim_id: str | None = None) -> Job:
         act = partial(acts.set_status, to=status, **_fence(attempt, claim_id), new_claim=new_claim_id())
         return self._change(job, "status", act, unfenced=attempt is None)
@@ -405,7 +417,7 @@ class Registry:
         """Calls `do` with the id of the job, which may be given by a prefix, and whether its artifacts are checked."""
         try:
             changed = do(job if input_rules.is_job_id(job) else self.resolve(job), looked)
-        except (acts.ArtifactCheckNeeded, ClaimLost, UnknownJob) as stopped:
+        except (acts.ArtifactCheckNeeded, AnswerTooLate, ClaimLost, UnknownJob) as stopped:
             changed = self._handle(stopped, job, verb, do)
         self._sync_audit()
         return changed
@@ -425,8 +437,8 @@ class Registry:
                     raise Refused(why=why) from None
                 if (job_id := self.resolve(job)) != job:
                     return self._apply(job_id, verb, do)
-            case ClaimLost() if self._audit is not None:
-                self._audit.refused(self.store, str(stopped.facts["job"]), verb, str(stopped))
+            case ClaimLost() | AnswerTooLate() if self._audit is not None:
+                self._audit.refused(self.store, str(stopped.facts.get("job", job)), verb, str(stopped))
         raise stopped
 
     def _sync_audit(self) -> None:

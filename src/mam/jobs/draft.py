@@ -48,6 +48,7 @@ def draft_job(
     validation: Json | None = None,
     repository: Json | None = None,
     inbox: Json | None = None,
+    may_ask: bool = True,
 ) -> Job:
     """BadInput for a choice that no store accepts. The store adds the number and the times."""
     label = agent if label is None else label
@@ -88,6 +89,7 @@ def draft_job(
         validation=validation,
         repository=repository,
         inbox=inbox,
+        may_ask=may_ask,
         unknown={},
     )
 
@@ -117,6 +119,7 @@ def draft_retry(job: Job, job_id: str) -> Job:
         retry_on_exit=job.retry_on_exit,
         validation=job.validation,
         repository=job.repository,
+        may_ask=job.may_ask,
     ).replace(
         expected_artifacts=job.expected_artifacts, broker=job.broker, max_losses=job.max_losses, unknown=job.unknown
     )
