@@ -233,7 +233,7 @@ def wait_for_idle_listener(url: str) -> None:
     """Until a store has said to the server that it listens, and waits."""
     asked = (
         "SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND classid = 7168365"
-        " AND objid = 2 AND state = 'idle' AND application_name = 'mam' AND query LIKE '%settled_entry%'"
+        " AND objid = 2 AND state = 'idle' AND application_name = 'mam' AND query LIKE '%newest_entry%'"
     )
     with psycopg.connect(url, autocommit=True) as connection:
         while not connection.execute(asked.encode()).fetchall():

@@ -77,7 +77,7 @@ class Listener:
         return False
 
     def _end(self) -> object:
-        return self._client.rows("last entry", {})[0][0]
+        return self._client.rows("newest entry", {})
 
     def _waiter(self, interest: Interest | None) -> tuple[Waiter, bool]:
         if self._process != os.getpid():

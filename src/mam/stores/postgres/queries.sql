@@ -220,11 +220,8 @@ RETURNING mam.tell(%(news)s)
 -- name: tell
 SELECT mam.tell(%(news)s)
 
--- name: last entry
-SELECT mam.settled_entry()
-
 -- name: entries
-SELECT number, job_id, fields, lines FROM mam.entries(%(after)s, %(limit)s)
+SELECT number, job_id, fields, lines FROM mam.entries(%(after)s, %(upto)s, %(limit)s)
 
 -- name: listen
 LISTEN mam_news
@@ -245,6 +242,12 @@ SELECT pg_advisory_lock_shared(7168364, hashtext(%(label)s))
 -- Whether a claim that found nothing has to look again, with more than one statement.
 SELECT EXISTS (SELECT FROM mam.job WHERE due_ms <= mam.clock(%(now_ms)s) AND blocked < 2) OR EXISTS (SELECT FROM mam.unsettled)
        OR EXISTS (SELECT FROM mam.pause WHERE pause.label IN ('', %(label)s))
+
+-- name: confirm
+SELECT pg_logical_emit_message(true, 'mam', '')
+
+-- name: newest entry
+SELECT number, job_id, lines FROM mam.newest_entry()
 
 -- name: notify channel
 SELECT pg_notify(%(channel)s, '')

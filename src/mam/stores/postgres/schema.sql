@@ -115,12 +115,18 @@ END $$;
 -- The next entries for a follower: the last settled one is known before the rows are looked at.
 CREATE FUNCTION mam.settled_entry() RETURNS bigint LANGUAGE sql AS
     'SELECT coalesce(least((SELECT max(number) FROM mam.journal), (SELECT min(key) FROM mam.writer)), 0)';
-CREATE FUNCTION mam.entries(behind bigint, most bigint)
+CREATE FUNCTION mam.entries(behind bigint, most_number bigint, most bigint)
 RETURNS TABLE (number bigint, job_id text, fields json, lines json) LANGUAGE plpgsql AS $$
-DECLARE upto bigint := mam.settled_entry();
+DECLARE upto bigint := least(most_number, mam.settled_entry());
 BEGIN
     RETURN QUERY SELECT entry.number, entry.job_id, entry.fields, entry.lines FROM mam.journal AS entry
         WHERE entry.number > behind AND entry.number <= upto ORDER BY entry.number LIMIT most;
+END $$;
+CREATE FUNCTION mam.newest_entry() RETURNS TABLE (number bigint, job_id text, lines json) LANGUAGE plpgsql AS $$
+DECLARE upto bigint := mam.settled_entry();
+BEGIN
+    RETURN QUERY SELECT entry.number, entry.job_id, entry.lines FROM mam.journal AS entry
+        WHERE entry.number <= upto ORDER BY entry.number DESC LIMIT 1;
 END $$;
 -- Wakes the connections that listen, if there are any: each holds a shared lock (7168365, 2), and one for each label that it waits
 -- for (7168364, its hash). `news` is status, job and label, which is empty when any waiter may have to look. The number says how many

@@ -7,6 +7,7 @@ base class. Order of locks: exclusive keys, chains of retries, rows, and the jou
 from __future__ import annotations
 
 import json
+import sys
 
 import psycopg
 
@@ -18,10 +19,10 @@ from mam.stores.common import changed_fields, new_claim_id
 from mam.stores.port import Registration
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
+from mam.stores.postgres.journal_memory import JournalMemory
 from mam.stores.postgres.ownership import stores_elsewhere
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
-from mam.stores.sql.base import PAGE, parse_entry
 from mam.stores.sql.rows import column_values, parse_row
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
@@ -98,6 +99,9 @@ class PostgresStore(SqlStore):
         self.clock = clock or ServerClock(self._client)
         self._entries: list[Json] = []
         """The journal entries that the open transaction writes at its end."""
+        self._memory = JournalMemory()
+        self._checked = self._client.connections
+        """At which connection the journal was compared with the memory."""
         try:
             self.check_version(self._server, self._client.version())
         except MamError:
@@ -310,17 +314,52 @@ class PostgresStore(SqlStore):
         about_all = fields is not None and (job.exclusive is not None or job.status.ended)
         self._entries.append(_entry(job, None, fields, lines, label="" if about_all else job.agent_session))
 
+    def end_offset(self) -> str:
+        rows = self._rows("newest entry")
+        while self._is_reconnected():
+            self._check_journal()
+            rows = self._rows("newest entry")
+        for number, job_id, lines in rows:
+            self._memory.note(number, job_id, lines)
+            return self._memory.offset(number)
+        return self._memory.offset(0)
+
     def entries(self, offset: str | None) -> Iterator[Entry]:
-        """One round trip for each page: the server decides how far a follower may read."""
-        after: int | None = int(offset or 0)
-        while after is not None:
-            rows = self._rows("entries", after=after, limit=PAGE)
-            yield from map(parse_entry, rows)
-            after = rows[-1][0] if len(rows) == PAGE else None
+        after = str(self._memory.number(offset))
+        for entry in super().entries(after):
+            offset = self._memory.offset(entry.number)
+            yield entry if entry.offset == offset else entry.replace(offset=offset)
+
+    def _last_number(self) -> int:
+        """The query decides how far a follower may read: asking first would be another round trip."""
+        return sys.maxsize
+
+    def _entry_rows(self, after: int, upto: int) -> list[Any]:
+        offset = self._memory.offset(after)
+        rows = super()._entry_rows(after, upto)
+        while self._is_reconnected():
+            self._check_journal()
+            rows = super()._entry_rows(self._memory.number(offset), upto)
+        for number, job_id, _fields, lines in rows:
+            self._memory.note(number, job_id, lines)
+        return rows
+
+    def _is_reconnected(self) -> bool:
+        """The server may then be a standby that lacked the last entries, or restored from a backup."""
+        return self._checked != self._client.connections
+
+    def _check_journal(self) -> None:
+        self._checked = self._client.connections
+        lost_after = self._memory.lost_after(super()._entry_rows)
+        if lost_after is not None:
+            from mam.util.notices import warn
+
+            lost = f"lost the entries of its journal after number {lost_after} (a standby took over that lacked them,"
+            warn("mam.store", f"{self.address} {lost} or a backup was restored); going on from there")
 
     def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:
         try:
-            if interest is None and int(self.end_offset()) > int(offset):
+            if interest is None and self._memory.number(self.end_offset()) > self._memory.number(offset):
                 return True
             return self._client.listener.wait(timeout, interest)
         except psycopg.Error:

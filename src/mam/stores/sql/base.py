@@ -17,7 +17,7 @@ from mam.stores.sql.rows import column_values, parse_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
     from mam.jobs.change import AuditRecord, Change
@@ -127,24 +127,25 @@ class SqlBase(ABC):
     # -- the journal -------------------------------------------------------------------------------------------------
 
     def end_offset(self) -> str:
-        return str(self._rows("last entry")[0][0])
+        return str(self._last_number())
+
+    def _last_number(self) -> int:
+        return int(self._rows("last entry")[0][0])
+
+    def _entry_rows(self, after: int, upto: int) -> list[Any]:
+        return self._rows("entries", after=after, upto=upto, limit=PAGE)
 
     def entries(self, offset: str | None) -> Iterator[Entry]:
-        after, upto = int(offset or 0), int(self.end_offset())
-        while after < upto:
-            rows = self._rows("entries", after=after, upto=upto, limit=PAGE)
-            yield from map(parse_entry, rows)
+        after, upto = int(offset or 0), self._last_number()
+        while rows := self._entry_rows(after, upto):
+            for number, job_id, fields, lines in rows:
+                after = number
+                yield Entry(
+                    offset=str(number),
+                    number=number,
+                    job_id=job_id,
+                    fields=None if fields is None else json.loads(fields),
+                    lines=tuple(json.loads(lines)),
+                )
             if len(rows) < PAGE:
                 return
-            after = rows[-1][0]
-
-
-def parse_entry(row: Sequence[Any]) -> Entry:
-    number, job_id, fields, lines = row
-    return Entry(
-        offset=str(number),
-        number=number,
-        job_id=job_id,
-        fields=None if fields is None else json.loads(fields),
-        lines=tuple(json.loads(lines)),
-    )
