@@ -30,6 +30,8 @@ from mam.conversation.items import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mam.cli.render.prose import StyledLine
     from mam.conversation.items import Item
 
@@ -41,6 +43,8 @@ RESULT_MOST = 36
 TEXT_LIMIT, LINE_ROWS = 20_000, 6
 """Characters of one text, and rows of a line that is not understood."""
 SHORT_SECONDS = 1.0
+RUNNING_SHOWN = 5
+"""Lines for tools that run at the same time."""
 _NOTICES = {INFO: ("·", "dim"), ERROR: ("✗", "red")}
 _STEPS = {"done": ("✓", "green", "dim"), "active": ("▸", "yellow", "bold"), "pending": ("○", "dim", "")}
 
@@ -213,6 +217,31 @@ class ConversationPage:
 
     def _short(self, target: str) -> str:
         return target.removeprefix(self._workdir) if self._workdir is not None else target
+
+
+class ConversationView:
+    """The lines of the items so far: those that will not change, and those of tools that still run."""
+
+    def __init__(self, page: ConversationPage) -> None:
+        self._page = page
+        self._running: dict[str, Used] = {}
+
+    def settle(self, items: Iterable[Item]) -> list[StyledLine]:
+        """The lines of these items that will not change."""
+        lines: list[StyledLine] = []
+        for item in items:
+            if isinstance(item, Used) and item.state == RUNNING:
+                self._running[item.id] = item
+                continue
+            if isinstance(item, Used | Changed):
+                self._running.pop(item.id, None)
+            lines += self._page.lines(item)
+        return lines
+
+    def running(self) -> list[StyledLine]:
+        """One line for each of the latest tools that run."""
+        shown = list(self._running.values())[-RUNNING_SHOWN:]
+        return [line for used in shown for line in self._page.lines(used)[:1]]
 
 
 def _plan(item: Plan, width: int) -> list[StyledLine]:
