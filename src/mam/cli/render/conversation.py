@@ -6,7 +6,7 @@ What a tool returned and what an agent thought are folded to a part of a line; `
 from __future__ import annotations
 
 from mam.cli.render.figures import cost_words, duration
-from mam.cli.render.prose import cell_length, cut, fit, fold, prose, safe
+from mam.cli.render.prose import cell_length, cut, fit, fold, prose, safe, wrap
 from mam.conversation.items import (
     DENIED,
     ERROR,
@@ -189,16 +189,11 @@ class ConversationPage:
         return lines + [[(f"      {cut(safe(choice), self.width - 6)}", "")] for choice in item.choices]
 
     def _line(self, item: Line) -> list[StyledLine]:
-        pieces = fold(safe(item.text[:TEXT_LIMIT]), self.width - 2)
-        rows = pieces if self._full else pieces[:LINE_ROWS]
-        lines: list[StyledLine] = [[(f"  {piece}", "")] for piece in rows] or [[]]
-        left = (
-            (item.left_out or 0)
-            + len(item.text.encode("utf-8", "replace"))
-            - len("".join(rows).encode("utf-8", "replace"))
-        )
-        if len(rows) < len(pieces) or len(item.text) > TEXT_LIMIT or item.left_out:
-            lines.append([(f"  … about {left:,} more bytes of this line; --raw prints them", "dim")])
+        rows = wrap([(safe(item.text[:TEXT_LIMIT]), "")], self.width, "  ", "  ")
+        lines = rows if self._full else rows[:LINE_ROWS]
+        if len(lines) < len(rows) or len(item.text) > TEXT_LIMIT or item.left_out:
+            size = (item.left_out or 0) + len(item.text.encode("utf-8", "replace"))
+            lines.append([(f"  … the line has {size:,} bytes; --raw prints them", "dim")])
         return lines
 
     def _ended(self, item: Ended) -> list[StyledLine]:
