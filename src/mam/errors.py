@@ -65,6 +65,12 @@ class ClaimLost(MamError):
     exit_code = 4
 
 
+class AnswerTooLate(MamError):
+    """Question {question} {why}; the answer was not stored."""
+
+    exit_code = 4
+
+
 class GenerationLost(MamError):
     """Agent {agent} belongs to generation {owner} now; generation {generation} has been replaced and must stop."""
 
@@ -97,6 +103,10 @@ class StoreUnavailable(MamError):
     """{store}: {problem}."""
 
     exit_code = 9
+
+
+class StoreOutdated(StoreUnavailable):
+    """{store} has schema {version} of {current}; `mam init --store {store}` brings it up to date."""
 
 
 class StoreMissing(MamError):

@@ -255,6 +255,13 @@ def check_fence(job: Job, attempt: int | None, claim_id: str | None = None) -> N
     raise ClaimLost(job=job.job_id, attempt=attempt, why=_why_lost(job, attempt, claim_id))
 
 
+def check_latest_claim(job: Job, attempt: int, claim_id: str | None) -> None:
+    """Raises ClaimLost when a newer claim has taken the job. Unlike `check_fence`, it passes after the job has left the
+    attempt: what an ended attempt leaves behind takes nothing from anyone."""
+    if job.attempt != attempt or not _is_claim(job, claim_id):
+        raise ClaimLost(job=job.job_id, attempt=attempt, why=_why_lost(job, attempt, claim_id))
+
+
 def _is_claim(job: Job, claim_id: str | None) -> bool:
     """Claims of an older version have no id; the attempt alone fences them."""
     return claim_id is None or job.claim_id is None or claim_id == job.claim_id

@@ -45,6 +45,7 @@ def draft_job(
     inbox: Json | None = None,
     broker: Json | None = None,
     topic_prefix: str | None = None,
+    may_ask: bool = True,
 ) -> Job:
     """BadInput for a choice that no store accepts. The store adds the number and the times."""
     label = agent if label is None else label
@@ -81,6 +82,7 @@ def draft_job(
         validation=validation,
         repository=repository,
         inbox=inbox,
+        may_ask=may_ask,
         unknown={},
     )
 
@@ -110,6 +112,7 @@ def draft_retry(job: Job, job_id: str) -> Job:
         validation=job.validation,
         repository=job.repository,
         broker=job.broker,
+        may_ask=job.may_ask,
     ).replace(
         expected_artifacts=job.expected_artifacts,
         topic_prefix=job.topic_prefix.replace(job.job_id, job_id),

@@ -28,6 +28,7 @@ from mam.stores.common import (
     queued_job,
     soonest,
 )
+from mam.stores.memory_outputs import MemoryOutputs
 from mam.stores.port import ClaimRequest, Entry, JobWithEvents, Query, QueuedJob, Registration
 from mam.util.clock import SystemClock
 
@@ -60,6 +61,7 @@ class MemoryStore:
         self._archive: dict[str, JobWithEvents] = {}
         self._positions: dict[str, str] = {}
         self._changed = Condition()
+        self.outputs = MemoryOutputs(self)
 
     def register(self, draft: Job) -> Registration:
         with self._changed:

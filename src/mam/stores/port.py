@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mam.jobs.ending import End
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
+    from mam.stores.outputs import Outputs
     from mam.util.clock import Clock, Moment
 
     Act = Callable[[Job, Moment], Change]
@@ -56,6 +57,8 @@ class Query(Frozen):
     label: str | None = None
     since: str | None = None
     """Created at this second or later."""
+    asking: bool = False
+    """Only jobs with an open question."""
 
 
 class QueuedJob(Frozen):
@@ -115,6 +118,10 @@ if TYPE_CHECKING:
 
         @property
         def clock(self) -> Clock: ...
+
+        @property
+        def outputs(self) -> Outputs:
+            """What the attempts left behind: output, diffs, artifacts (mam.stores.outputs)."""
 
         def register(self, draft: Job) -> Registration:
             """Register a new job. Its number is higher than any before.

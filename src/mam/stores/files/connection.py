@@ -9,7 +9,7 @@ from errno import EACCES, EDQUOT, ENOSPC, ENOTDIR, EPERM, EROFS
 
 import apsw
 
-from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
+from mam.errors import StoreMissing, StoreOutdated, StoreReadOnly, StoreUnavailable
 from mam.location.ownership import is_approved_path
 from mam.stores.sqlite.database import open_database, open_to_read
 
@@ -44,6 +44,8 @@ def open_connection(
         return open_database(path, wait_seconds, shared=shared, under_lock=True)
     except StoreMissing:  # the file exists and is empty
         raise StoreUnavailable(store=directory, problem=f"its database is empty; {_REBUILD}") from None
+    except StoreOutdated:
+        raise
     except StoreUnavailable as problem:
         if not read_only and "the disk is full" in str(problem):
             return _open_read_only(directory, path, wait_seconds)

@@ -18,7 +18,7 @@ import os
 
 import apsw
 
-from mam.errors import BadRecord
+from mam.errors import BadRecord, StoreOutdated
 from mam.jobs.input_rules import is_job_id
 from mam.stores.files.connection import check_directory, damaged_database, open_connection, unavailable, with_advice
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
@@ -27,7 +27,7 @@ from mam.stores.files.records import RecordStamp
 from mam.stores.private_files import make_directories
 from mam.stores.secrets import Secrets
 from mam.stores.sql.rows import parse_row
-from mam.stores.sqlite.database import OldSchema, create_database
+from mam.stores.sqlite.database import create_database
 from mam.stores.sqlite.file_system import network_file_system
 from mam.stores.sqlite.store import SqliteStore
 from mam.util.clock import iso_second, parse_time
@@ -87,6 +87,10 @@ class FilesStore(SqliteStore):
     @property
     def home(self) -> str:  # type: ignore[override]
         return os.path.join(self._directory, STORE)
+
+    @property
+    def _outputs_directory(self) -> str:
+        return os.path.join(self.home, "outputs")
 
     # -- one act, in the order of its steps ----------------------------------------------------------------------------
 
@@ -260,7 +264,7 @@ class FilesStore(SqliteStore):
             raise unavailable(self._directory, error) from None
         try:
             return self._open_file()
-        except OldSchema:
+        except StoreOutdated:
             with self._lock():
                 create_database(self._path, "", self._wait_seconds, shared=not self._on_network)
             return self._open_file()

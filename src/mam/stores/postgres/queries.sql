@@ -73,7 +73,7 @@ WITH ended AS (
     WHERE job_id = %(job_id)s AND status = 'running' AND attempt = %(attempt)s
       AND (%(claim_id)s::text IS NULL OR claim_id IS NULL OR claim_id = %(claim_id)s)
       AND supervised = %(supervised)s AND NOT (%(supervised)s AND said IS NOT NULL)
-      AND NOT awaited AND exclusive IS NULL AND blocked < 2
+      AND NOT awaited AND exclusive IS NULL AND asking = 0 AND blocked < 2
       AND NOT (%(artifacts_unchecked)s AND expected_artifacts::text <> '[]')
     RETURNING {columns}
 ), noted AS (
@@ -240,6 +240,12 @@ WHERE ended_at IS NULL AND number < %(below)s AND (%(label)s::text IS NULL OR la
   AND (%(since)s::text IS NULL OR created_at >= %(since)s) AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
 ORDER BY number DESC LIMIT %(limit)s
 
+-- name: select asking
+SELECT {columns} FROM mam.job
+WHERE asking > 0 AND number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
+  AND (%(since)s::text IS NULL OR created_at >= %(since)s) AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
+ORDER BY number DESC LIMIT %(limit)s
+
 -- name: queue
 SELECT job_id, label, agent, priority, number FROM mam.job
 WHERE ended_at IS NULL AND status = 'pending'
@@ -342,3 +348,63 @@ RETURNING version
 
 -- name: finish import
 UPDATE mam.store SET version = abs(version)
+
+-- name: append output
+-- The row of the job is locked, so that no newer claim comes before this write. A repeated piece may be longer.
+WITH clock AS MATERIALIZED (
+    SELECT mam.clock(%(now_ms)s) AS ms
+), holder AS MATERIALIZED (
+    SELECT FROM mam.job
+    WHERE job_id = %(job_id)s AND attempt = %(attempt)s AND coalesce(claim_id = %(claim_id)s, true) FOR SHARE
+), added AS (
+    INSERT INTO mam.output_piece (job_id, attempt, start, data, made_ms)
+    SELECT %(job_id)s, %(attempt)s, %(start)s, %(data)s, ms FROM holder, clock
+    ON CONFLICT (job_id, attempt, start) DO UPDATE SET data = excluded.data
+    WHERE length(excluded.data) > length(output_piece.data)
+), dropped AS (
+    DELETE FROM mam.output_piece
+    WHERE job_id = %(job_id)s AND attempt = %(attempt)s AND start >= %(head)s AND start + length(data) <= %(keep_from)s
+      AND EXISTS (SELECT FROM holder)
+)
+SELECT 1 FROM holder
+
+-- name: output
+SELECT start, data FROM mam.output_piece
+WHERE job_id = %(job_id)s AND attempt = %(attempt)s AND start + length(data) > %(since)s AND start > %(after)s
+ORDER BY start LIMIT %(limit)s
+
+-- name: put output file
+WITH clock AS MATERIALIZED (
+    SELECT mam.clock(%(now_ms)s) AS ms
+), holder AS MATERIALIZED (
+    SELECT FROM mam.job
+    WHERE job_id = %(job_id)s AND attempt = %(attempt)s AND coalesce(claim_id = %(claim_id)s, true) FOR SHARE
+), content AS (
+    INSERT INTO mam.output_content (sha256, data, made_ms)
+    SELECT %(sha256)s, %(data)s, ms FROM holder, clock WHERE %(is_stored)s
+    ON CONFLICT (sha256) DO UPDATE SET made_ms = excluded.made_ms
+)
+INSERT INTO mam.output_file (job_id, attempt, kind, path, size, sha256, is_stored, made_ms)
+SELECT %(job_id)s, %(attempt)s, %(kind)s, %(path)s, %(size)s, %(sha256)s, %(is_stored)s, ms FROM holder, clock
+ON CONFLICT (job_id, attempt, kind, path) DO UPDATE
+SET size = excluded.size, sha256 = excluded.sha256, is_stored = excluded.is_stored, made_ms = excluded.made_ms
+RETURNING 1
+
+-- name: output file
+SELECT data FROM mam.output_file JOIN mam.output_content USING (sha256)
+WHERE job_id = %(job_id)s AND attempt = %(attempt)s AND kind = %(kind)s AND path = %(path)s AND is_stored
+
+-- name: output files
+SELECT attempt, kind, path, size, sha256, is_stored FROM mam.output_file
+WHERE job_id = %(job_id)s ORDER BY attempt, kind, path
+
+-- name: expire output pieces
+DELETE FROM mam.output_piece WHERE ctid = ANY (ARRAY(SELECT ctid FROM mam.output_piece WHERE made_ms < %(before)s LIMIT %(limit)s))
+RETURNING 1
+
+-- name: expire output files
+DELETE FROM mam.output_file WHERE made_ms < %(before)s RETURNING 1
+
+-- name: expire output contents
+-- A use that comes at the same time makes the content new again.
+DELETE FROM mam.output_content WHERE made_ms < %(before)s RETURNING 1

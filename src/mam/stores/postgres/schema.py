@@ -7,7 +7,7 @@ import os
 import psycopg
 
 from mam import __version__
-from mam.errors import StoreUnavailable
+from mam.errors import StoreOutdated, StoreUnavailable
 from mam.stores.postgres.connection import Server, text
 from mam.stores.postgres.ownership import CLOSED, FOREIGN, MISSING, SCHEMA, closed, foreign, schema_owner
 
@@ -80,8 +80,7 @@ def check_version_while_importing(server: Server, rows: list[Any]) -> None:
         return
     if version < UPGRADABLE:
         raise _too_old(server, version)
-    problem = f"has schema {version} of {VERSION}; `mam init --store {server.address}` brings it up to date"
-    raise StoreUnavailable(store=server.address, problem=problem)
+    raise StoreOutdated(store=server.address, version=version, current=VERSION)
 
 
 def _too_old(server: Server, version: int) -> StoreUnavailable:

@@ -62,6 +62,7 @@ CREATE TABLE mam.job (
     origin_host         text,
     extra               json NOT NULL,
     prompt              text NOT NULL,
+    asking              smallint NOT NULL DEFAULT 0,     -- open questions of the job
     CHECK (status <> 'running' OR (due_ms IS NOT NULL AND lease_expires_at IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, vacuum_index_cleanup = on);
 -- The settings: claims and ends leave old versions of rows behind, and the vacuum comes before claims feel them.
@@ -74,6 +75,7 @@ CREATE INDEX job_ended ON mam.job (coalesce(ended_at, updated_at), status)
 CREATE INDEX job_failed ON mam.job (number) WHERE status IN ('error', 'cancelled');
 CREATE INDEX job_label ON mam.job (label, number);
 CREATE INDEX job_set_aside ON mam.job (number) WHERE blocked = 2;
+CREATE INDEX job_asking ON mam.job (number) WHERE asking > 0;
 CREATE UNIQUE INDEX job_key ON mam.job (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX job_retry_of ON mam.job (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX job_root ON mam.job (root) WHERE root IS NOT NULL;
@@ -174,3 +176,32 @@ CREATE TABLE mam.agent_record (
     lease_expires_ms bigint NOT NULL
 );
 CREATE INDEX agent_record_name ON mam.agent_record (name);
+
+-- What attempts leave behind (mam.stores.outputs): the output in pieces, and files that name their content by its hash.
+CREATE TABLE mam.output_piece (
+    job_id  text COLLATE "C" NOT NULL,
+    attempt bigint NOT NULL,
+    start   bigint NOT NULL,  -- the offset in the whole output
+    data    bytea NOT NULL,
+    made_ms bigint NOT NULL,
+    PRIMARY KEY (job_id, attempt, start)
+);
+CREATE INDEX output_piece_made ON mam.output_piece (made_ms);
+CREATE TABLE mam.output_file (
+    job_id    text COLLATE "C" NOT NULL,
+    attempt   bigint NOT NULL,
+    kind      text COLLATE "C" NOT NULL,
+    path      text COLLATE "C" NOT NULL,
+    size      bigint NOT NULL,
+    sha256    text COLLATE "C" NOT NULL,
+    is_stored boolean NOT NULL,
+    made_ms   bigint NOT NULL,
+    PRIMARY KEY (job_id, attempt, kind, path)
+);
+CREATE INDEX output_file_made ON mam.output_file (made_ms);
+CREATE TABLE mam.output_content (
+    sha256  text COLLATE "C" PRIMARY KEY,
+    data    bytea NOT NULL,
+    made_ms bigint NOT NULL   -- the newest use
+);
+CREATE INDEX output_content_made ON mam.output_content (made_ms);

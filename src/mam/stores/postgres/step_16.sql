@@ -1,1 +1,34 @@
 -- From schema 15: tables of this version that it lacks. Each is in schema.sql too.
+
+-- Questions.
+ALTER TABLE mam.job ADD COLUMN asking smallint NOT NULL DEFAULT 0;
+CREATE INDEX job_asking ON mam.job (number) WHERE asking > 0;
+
+-- What attempts leave behind (mam.stores.outputs): the output in pieces, and files that name their content by its hash.
+CREATE TABLE mam.output_piece (
+    job_id  text COLLATE "C" NOT NULL,
+    attempt bigint NOT NULL,
+    start   bigint NOT NULL,  -- the offset in the whole output
+    data    bytea NOT NULL,
+    made_ms bigint NOT NULL,
+    PRIMARY KEY (job_id, attempt, start)
+);
+CREATE INDEX output_piece_made ON mam.output_piece (made_ms);
+CREATE TABLE mam.output_file (
+    job_id    text COLLATE "C" NOT NULL,
+    attempt   bigint NOT NULL,
+    kind      text COLLATE "C" NOT NULL,
+    path      text COLLATE "C" NOT NULL,
+    size      bigint NOT NULL,
+    sha256    text COLLATE "C" NOT NULL,
+    is_stored boolean NOT NULL,
+    made_ms   bigint NOT NULL,
+    PRIMARY KEY (job_id, attempt, kind, path)
+);
+CREATE INDEX output_file_made ON mam.output_file (made_ms);
+CREATE TABLE mam.output_content (
+    sha256  text COLLATE "C" PRIMARY KEY,
+    data    bytea NOT NULL,
+    made_ms bigint NOT NULL   -- the newest use
+);
+CREATE INDEX output_content_made ON mam.output_content (made_ms);

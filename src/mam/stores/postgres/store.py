@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mam.jobs.dependency import Dependencies
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
+    from mam.stores.outputs import Outputs
     from mam.stores.port import Act, ClaimRequest
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
@@ -318,6 +319,14 @@ class PostgresStore(SqlStore):
     def __del__(self) -> None:
         if hasattr(self, "_listeners"):
             self.close()
+
+    # -- what attempts leave behind ------------------------------------------------------------------------------------
+
+    @property
+    def outputs(self) -> Outputs:
+        from mam.stores.postgres.outputs import PostgresOutputs
+
+        return PostgresOutputs(self, self._rows, self._now_ms)
 
     # -- pauses and secrets, which may be repeated safely ---------------------------------------------------
 

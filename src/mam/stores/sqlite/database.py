@@ -10,7 +10,7 @@ import time
 import apsw
 
 from mam import __version__
-from mam.errors import StoreMissing, StoreUnavailable
+from mam.errors import StoreMissing, StoreOutdated, StoreUnavailable
 from mam.location.ownership import is_approved_path
 from mam.stores.private_files import make_directories
 from mam.stores.sqlite.file_system import network_file_system
@@ -34,10 +34,6 @@ _LEAST_ROOM = 65536
 """The shared memory file takes half of it."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.01
-
-
-class OldSchema(StoreUnavailable):
-    __doc__ = StoreUnavailable.__doc__
 
 
 def open_database(path: str, wait_seconds: float, *, shared: bool = True, under_lock: bool = False) -> apsw.Connection:
@@ -227,8 +223,7 @@ def _check_contents(database: apsw.Connection, path: str) -> None:
         raise StoreMissing(store=sqlite_address(path))
     version = _check_ours(database, path)
     if version < VERSION:
-        why = f"has schema {version} of {VERSION}; `mam init --store {sqlite_address(path)}` brings it up to date"
-        raise OldSchema(store=sqlite_address(path), problem=why)
+        raise StoreOutdated(store=sqlite_address(path), version=version, current=VERSION)
 
 
 def _check_ours(database: apsw.Connection, path: str) -> int:

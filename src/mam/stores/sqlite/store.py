@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job, Json
     from mam.stores.file_watch import DirectoryWatch
+    from mam.stores.outputs import Outputs
     from mam.util.clock import Clock, Moment
 
     T = TypeVar("T")
 
 WAIT_SECONDS = 10.0
-_NAMES = [*(name for name in COLUMNS if name not in ("prompt", "version")), "blocked", "due_boot", "due_ms"]
+_NAMES = [*(name for name in COLUMNS if name not in ("prompt", "version")), "blocked", "asking", "due_boot", "due_ms"]
 _UPDATED = [name for name in _NAMES if name not in (*FIXED, "label", "agent", "priority")]
 """SQLite rewrites every index whose columns a statement names; the order of the queue has a query of its own."""
 
@@ -84,6 +85,7 @@ class SqliteStore(SqlStore):
         self._file: tuple[int, int] | None = None
         """Device and inode of the open database."""
         self._cursor: apsw.Cursor | None = None
+        self._outputs: Outputs | None = None
         self._connect()
         _open_stores.add(self)
 
@@ -172,6 +174,20 @@ class SqliteStore(SqlStore):
         if self.clock.now().boot_id != self._boot_id:
             self._in_transaction(lambda: None)  # which switches to this boot
         return super().due_in()
+
+    # -- what attempts leave behind ------------------------------------------------------------------------------------
+
+    @property
+    def outputs(self) -> Outputs:
+        if self._outputs is None:
+            from mam.stores.output_files import FileOutputs
+
+            self._outputs = FileOutputs(self, self._outputs_directory)
+        return self._outputs
+
+    @property
+    def _outputs_directory(self) -> str:
+        return f"{self._path}-outputs"
 
     # -- secrets -----------------------------------------------------------------------------------------------------
 

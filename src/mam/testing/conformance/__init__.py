@@ -21,7 +21,8 @@ pytest.register_assert_rewrite(
         for name in (
             "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.consumers",
             "conformance.dependencies", "conformance.durability", "conformance.exclusive", "conformance.children",
-            "conformance.fences", "conformance.generations", "conformance.pauses",
+            "conformance.fences", "conformance.generations", "conformance.outputs", "conformance.pauses",
+            "conformance.questions",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
             "conformance.registration", "conformance.sequence", "conformance.supervising",
             "conformance.time",
@@ -41,7 +42,9 @@ from mam.testing.conformance.foreign import ForeignWrites  # noqa: E402
 from mam.testing.conformance.generations import DurableGenerations, Generations  # noqa: E402
 from mam.testing.conformance.journal import Journals  # noqa: E402
 from mam.testing.conformance.lifecycle import Lifecycle  # noqa: E402
+from mam.testing.conformance.outputs import DurableOutputs, Outputs  # noqa: E402
 from mam.testing.conformance.pauses import Pauses  # noqa: E402
+from mam.testing.conformance.questions import Questions  # noqa: E402
 from mam.testing.conformance.races import Races  # noqa: E402
 from mam.testing.conformance.registration import Registrations  # noqa: E402
 from mam.testing.conformance.sequence import Sequences  # noqa: E402
@@ -53,14 +56,14 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 class InProcessConformance(
     Registrations, Claims, Fences, Supervising, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses,
-    Generations, Archives, Children, Consumers, Races,
+    Generations, Archives, Children, Consumers, Outputs, Questions, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 
     shared_by_processes = False
 
 
-class StoreConformance(Durability, DurableGenerations, DurableConsumers, InProcessConformance):
+class StoreConformance(Durability, DurableGenerations, DurableConsumers, DurableOutputs, InProcessConformance):
     """For every store that others can open too."""
 
     shared_by_processes = True
