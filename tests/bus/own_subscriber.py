@@ -18,6 +18,8 @@ def main() -> int:
     arguments = parser.parse_args()
     job = load_job(arguments.job, arguments.registry_dir)
     config = broker_config_from_job(job)
+    assert config.host is not None
+    host = config.host
     client = make_client(config, "own")
     done = threading.Event()
 
@@ -36,7 +38,7 @@ def main() -> int:
             done.set()
 
     client.on_connect, client.on_subscribe, client.on_message = on_connect, on_subscribe, on_message
-    with_retry(lambda: client.connect(config.host, config.port))
+    with_retry(lambda: client.connect(host, config.port))
     client.loop_start()
     ended = done.wait(job["timeout_sec"])
     client.disconnect()

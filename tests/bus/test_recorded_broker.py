@@ -17,12 +17,19 @@ from tests.cli.command import Mam
 pytestmark = pytest.mark.external
 
 
+def _with(mam: Mam, env: dict[str, str]) -> Mam:
+    """The command with more variables."""
+    configured = Mam(mam.here, mam.home)
+    configured.env = {**mam.env, **env}
+    return configured
+
+
 def _at(broker: Mosquitto) -> str:
     return f"127.0.0.1:{broker.port}"
 
 
 def test_an_event_is_sent_from_the_record_alone(mam: Mam, broker: Mosquitto) -> None:
-    job = mam("register", "x", "--agent", "a", **broker.env).line
+    job = _with(mam, broker.env)("register", "x", "--agent", "a").line
     reader = Reader(broker)
 
     ran = run_script(mam, "publish_event.py", "--job", job, "--event", "started")
@@ -34,7 +41,7 @@ def test_an_event_is_sent_from_the_record_alone(mam: Mam, broker: Mosquitto) -> 
 def test_the_record_has_no_login(mam: Mam, broker: Mosquitto) -> None:
     login = {"MQTT_USERNAME": "canary-user", "MQTT_PASSWORD": "canary-password"}
 
-    job = mam("register", "x", "--agent", "a", **broker.env, **login).line
+    job = _with(mam, broker.env | login)("register", "x", "--agent", "a").line
 
     expected = {"host": "127.0.0.1", "port": broker.port, "tls": False, "username": None, "password": None}
     assert mam.record(job)["broker"] == expected
@@ -140,7 +147,7 @@ def test_a_job_from_the_inbox_has_it(mam: Mam, broker: Mosquitto) -> None:
     place.mkdir(parents=True)
     (place / "x.prompt.md").write_text("true\n")
 
-    ran = mam("inbox", "once", "--agent", "shell", **broker.env)
+    ran = _with(mam, broker.env)("inbox", "once", "--agent", "shell")
 
     assert ran.code == 0, ran.stderr
     (made,) = mam("list", "--json").json
@@ -164,7 +171,7 @@ def test_sending_for_some_jobs_passes_over_no_event_of_the_others(mam: Mam, brok
     mam("publish", named, "progress")
     reader = Reader(broker)
 
-    mam("publish", other, "progress", **broker.env)
+    _with(mam, broker.env)("publish", other, "progress")
 
     jobs = [json.loads(line.split(" ", 2)[2])["job_id"] for line in reader.take(3)]
     assert jobs.count(other) == 2
