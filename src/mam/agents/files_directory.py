@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 def agents_directory() -> str:
     """The user's directory of sessions: MAM_AGENTS_DIR, otherwise the variable of the other system, otherwise `agents`
     in mam's state directory."""
-    for variable in ("MAM_AGENTS_DIR", "HOUMAO_GLOBAL_REGISTRY_DIR"):
-        named = os.environ.get(variable, "").strip()
-        if named:
-            path = os.path.expanduser(named)
+    named = {
+        "MAM_AGENTS_DIR": os.environ.get("MAM_AGENTS_DIR", ""),
+        "HOUMAO_GLOBAL_REGISTRY_DIR": os.environ.get("HOUMAO_GLOBAL_REGISTRY_DIR", ""),
+    }
+    for variable, text in named.items():
+        if text.strip():
+            path = os.path.expanduser(text.strip())
             if not os.path.isabs(path) or "\0" in path:
-                raise BadInput(why=f"{variable} must be an absolute path, not {named[:200]!r}")
+                raise BadInput(why=f"{variable} must be an absolute path, not {text[:200]!r}")
             return os.path.normpath(path)
     return os.path.join(state_directory(), "agents")
 
