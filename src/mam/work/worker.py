@@ -70,12 +70,8 @@ class Worker:
         self._taken = 0
         self._stopping = False
         self._next_label = 0
-        is_free = lambda: bool(self._free())  # noqa: E731
-        interest = Interest(labels=options.labels, is_free=is_free, holds=self._holds)
-        self._follower = JournalFollower(
-            context.registry.store, shadow, self._on_change, is_free,
-            interest if relay is None else None,  # a relay sends the events of all jobs
-        )  # fmt: skip
+        interest = Interest(labels=options.labels, is_free=self._is_free, holds=self._follows)
+        self._follower = JournalFollower(context.registry.store, shadow, self._on_change, self._is_free, interest)
 
     @property
     def taken(self) -> int:
@@ -111,6 +107,9 @@ class Worker:
             return 0
         left = self._options.concurrency - len(self._attempts)
         return left if self._options.most is None else min(left, self._options.most - self._taken)
+
+    def _is_free(self) -> bool:
+        return self._free() > 0
 
     def _is_done(self) -> bool:
         if self._stopping or (self._options.most is not None and self._taken >= self._options.most):
@@ -227,7 +226,10 @@ class Worker:
         if self._relays is not None:
             self._relays.wake()
 
-    def _holds(self, job_id: str) -> bool:
+    def _follows(self, job_id: str) -> bool:
+        """Whether acts on this job wake the worker: it holds the job, or a relay sends the events of all jobs."""
+        if self._relays is not None and self._relays.is_sending:
+            return True
         return job_id == self._options.job_id or any(job_id == held.job.job_id for held in list(self._attempts))
 
     def _read_job(self, job_id: str) -> Job | None:
