@@ -90,6 +90,8 @@ class Job(Frozen, freezes_json=True):
     workspace: str = "workdir"
     """Where it runs: in its `workdir`, in a `fresh` directory, or in a git `worktree` of its own."""
     permissions: str = "edit"
+    model: str | None = None
+    """The model that the agent is to use; its own default if None."""
     on_idle: str = "show"
     validation: Json | None = None
     """A script that validates the outcome, with the hash of its trusted content."""
@@ -136,6 +138,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "retry_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
     "after": (list,), "on_dependency_failure": (str,), "exclusive": (str, type(None)),
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
+    "model": (str, type(None)),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
     "seen": (dict, type(None)),
