@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.events.topic import default_prefix
 from mam.jobs import input_rules
 from mam.jobs.dependency import check_after
 from mam.jobs.record import CHOICES, NO_BROKER, Job
@@ -15,14 +16,19 @@ if TYPE_CHECKING:
     from mam.jobs.record import Json
 
 
+HUMAN = "human"
+NO_TIMEOUTS = {"timeout_sec": 0, "idle_timeout_sec": 0}
+"""For a person, unless a timeout is given."""
+
+
 def draft_job(
     *,
     job_id: str,
     prompt: str,
     agent: str,
     label: str | None = None,
-    timeout_sec: int = 3600,
-    idle_timeout_sec: int = 120,
+    timeout_sec: int | None = None,
+    idle_timeout_sec: int | None = None,
     artifacts: Sequence[str] = (),
     priority: int = 0,
     due_ms: int | None = None,
@@ -40,13 +46,19 @@ def draft_job(
     permissions: str = "edit",
     model: str | None = None,
     on_idle: str = "show",
+    retry_on_exit: bool = False,
     validation: Json | None = None,
     repository: Json | None = None,
     inbox: Json | None = None,
+    broker: Json | None = None,
+    topic_prefix: str | None = None,
     may_ask: bool = True,
 ) -> Job:
     """BadInput for a choice that no store accepts. The store adds the number and the times."""
     label = agent if label is None else label
+    usual = NO_TIMEOUTS if agent == HUMAN else Job.field_defaults
+    timeout_sec = usual["timeout_sec"] if timeout_sec is None else timeout_sec
+    idle_timeout_sec = usual["idle_timeout_sec"] if idle_timeout_sec is None else idle_timeout_sec
     return Job(
         job_id=input_rules.check_job_id(job_id),
         status=PENDING,
@@ -55,8 +67,8 @@ def draft_job(
         prompt=input_rules.check_prompt(prompt),
         agent=input_rules.check_name("agent", agent),
         agent_session=input_rules.check_name("label", label),
-        broker=NO_BROKER,
-        topic_prefix=f"python/mqtt/jobs/{job_id}",
+        broker=NO_BROKER if broker is None else broker,
+        topic_prefix=default_prefix(job_id) if topic_prefix is None else input_rules.check_topic_prefix(topic_prefix),
         timeout_sec=input_rules.check_count("timeout", timeout_sec),
         idle_timeout_sec=input_rules.check_count("idle timeout", idle_timeout_sec),
         expected_artifacts=[input_rules.check_artifact(path) for path in artifacts],
@@ -78,6 +90,7 @@ def draft_job(
         permissions=input_rules.check_choice("permissions", permissions, CHOICES),
         model=None if model is None else input_rules.check_model(model),
         on_idle=input_rules.check_choice("on_idle", on_idle, CHOICES),
+        retry_on_exit=retry_on_exit,
         validation=validation,
         repository=repository,
         inbox=inbox,
@@ -109,9 +122,14 @@ def draft_retry(job: Job, job_id: str) -> Job:
         permissions=job.permissions,
         model=job.model,
         on_idle=job.on_idle,
+        retry_on_exit=job.retry_on_exit,
         validation=job.validation,
         repository=job.repository,
+        broker=job.broker,
         may_ask=job.may_ask,
     ).replace(
-        expected_artifacts=job.expected_artifacts, broker=job.broker, max_losses=job.max_losses, unknown=job.unknown
+        expected_artifacts=job.expected_artifacts,
+        topic_prefix=job.topic_prefix.replace(job.job_id, job_id),
+        max_losses=job.max_losses,
+        unknown=job.unknown,
     )

@@ -7,6 +7,7 @@ lose their fields. Secrets (`auth_token`, the broker's password) never enter a `
 from __future__ import annotations
 
 from mam.errors import BadRecord
+from mam.events.topic import default_prefix
 from mam.jobs.input_rules import is_claim_id, is_job_id, is_session_id
 from mam.jobs.lease import Lease
 from mam.jobs.status import Status
@@ -93,6 +94,8 @@ class Job(Frozen, freezes_json=True):
     model: str | None = None
     """The model that the agent is to use; its own default if None."""
     on_idle: str = "show"
+    retry_on_exit: bool = False
+    """Whether an exit code other than 0 is a failure that is retried."""
     validation: Json | None = None
     """A script that validates the outcome, with the hash of its trusted content."""
     supervised: bool = False
@@ -138,7 +141,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "retry_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
     "after": (list,), "on_dependency_failure": (str,), "exclusive": (str, type(None)),
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
-    "model": (str, type(None)),
+    "model": (str, type(None)), "retry_on_exit": (bool,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
     "seen": (dict, type(None)),
@@ -206,7 +209,7 @@ def _with_defaults(fields: Json, file: str) -> Json:
         "agent": agent,
         "agent_session": agent,
         "broker": NO_BROKER,
-        "topic_prefix": f"python/mqtt/jobs/{fields['job_id']}",
+        "topic_prefix": default_prefix(fields["job_id"]),
         "expected_artifacts": [],
     }
     # An old record may hold null in place of a default.

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 
-from mam.agent_table import AGENTS
+from mam.agent_table import AGENTS, CODING_AGENTS
 from mam.cli.args.options import at_door, job_registry, number, registry_of
 from mam.cli.args.text_files import read_text
 from mam.cli.render.streams import say
 from mam.errors import BadInput, UnknownJob
-from mam.jobs.draft import draft_job
-from mam.jobs.input_rules import check_text
-from mam.jobs.record import CHOICES
+from mam.jobs.draft import HUMAN, draft_job
+from mam.jobs.input_rules import check_auth_token, check_text
+from mam.jobs.record import CHOICES, Job
 from mam.util.clock import SystemClock
 from mam.util.human_time import parse_when, parse_whole_seconds
 
@@ -26,28 +27,33 @@ if TYPE_CHECKING:
     from mam.stores.port import Registration
 
 
+DEFAULT_RETRIES = Job.field_defaults["max_retries"]
+
+
 def add_job_options(parser: Parser) -> None:
     parser.add_argument("--agent", metavar="A", help=f"the kind of worker: {', '.join(AGENTS)}, …")
     parser.add_argument(
         "--agent-session", "-s", metavar="LABEL", help="the label, which selects the worker; default: the agent's name"
     )
-    parser.add_argument("--timeout", type=parse_whole_seconds, metavar="S", default=3600,
-                        help="the longest time of an attempt, 0 for no limit (default 3600)")  # fmt: skip
-    parser.add_argument("--idle-timeout", type=parse_whole_seconds, metavar="S", default=120,
-                        help="time without output until it is quiet, 0 for never (default 120)")  # fmt: skip
+    parser.add_argument("--timeout", type=parse_whole_seconds, metavar="S",
+                        help="the longest time of an attempt, 0 for no limit (default 3600; human 0)")  # fmt: skip
+    parser.add_argument("--idle-timeout", type=parse_whole_seconds, metavar="S",
+                        help="time without output until it is quiet, 0 for never (default 120; human 0)")  # fmt: skip
     parser.add_argument("--artifact", action="append", default=[], metavar="PATH",
                         help="a file that must exist when the job completes; repeatable")  # fmt: skip
     parser.add_argument(
         "--priority", type=number, metavar="N", default=0, help="workers claim a higher priority first (default 0)"
     )
     parser.add_argument("--at", metavar="T", help="the earliest start: +2h, 90s, 2026-11-15T10:00:00Z")
-    parser.add_argument("--max-retries", type=number, metavar="N", default=3,
-                        help="how many retries `fail --retryable` allows (default 3)")  # fmt: skip
+    parser.add_argument("--max-retries", type=number, metavar="N",
+                        help="how often a retryable failure is retried (default 3)")  # fmt: skip
+    parser.add_argument("--retry-on-exit", action="store_true",
+                        help="an exit code other than 0 is a retryable failure")  # fmt: skip
     parser.add_argument("--key", metavar="K", help="a unique key: a second job with it is not registered")
     parser.add_argument("--workdir", metavar="DIR", help="the directory to work in; default: the current one")
-    add_sign(parser)
     _add_order(parser)
     _add_running(parser)
+    _add_events(parser)
 
 
 def _add_order(parser: Parser) -> None:
@@ -77,6 +83,19 @@ def _add_running(parser: Parser) -> None:
     )
 
 
+def _add_events(parser: Parser) -> None:
+    group = parser.add_argument_group("events")
+    group.add_argument("--broker", metavar="HOST[:PORT]",
+                       help="the broker that its record names; default: MQTT_BROKER, else the settings")  # fmt: skip
+    group.add_argument("--topic-prefix", metavar="T",
+                       help="the topic of its events is T/events (default python/mqtt/jobs/JOB)")  # fmt: skip
+    group.add_argument(
+        "--sign", action="store_true", help="sign the job's events; always on for a broker on another host"
+    )
+    group.add_argument("--auth-token", metavar="TOKEN",
+                       help="sign with this token, or - for stdin: others see command lines")  # fmt: skip
+
+
 def choices_of(options: Options, config: Config) -> dict[str, Any]:
     """The arguments of `draft_job` from the options."""
     return {
@@ -86,7 +105,8 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
         "artifacts": options.artifact,
         "priority": options.priority,
         "due_ms": None if options.at is None else parse_when(options.at, SystemClock().now().wall_ms),
-        "max_retries": options.max_retries,
+        "max_retries": DEFAULT_RETRIES if options.max_retries is None else options.max_retries,
+        "retry_on_exit": options.retry_on_exit,
         "key": options.key,
         "workdir": _workdir(options),
         "origin_host": os.uname().nodename,
@@ -98,6 +118,8 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
         "permissions": _one_of("--permissions", options.permissions),
         "model": options.model,
         "on_idle": _one_of("--on-idle", config.on_idle if options.on_idle is None else options.on_idle),
+        "broker": _broker(options, config),
+        "topic_prefix": options.topic_prefix,
     }
 
 
@@ -107,7 +129,8 @@ def register(options: Options, config: Config, *, prompt: str, agent: str, choic
         return register_in_store(options, config, prompt=prompt, agent=agent, choices=choices)[1]
     registry = job_registry(options)
     parent = _parent_fields(registry, config) if hasattr(registry, "store") else {}  # a door sets the parent itself
-    return registry.register(prompt=prompt, agent=agent, sign=is_signed(options, config), **choices, **parent)
+    token = {} if options.auth_token is None else {"auth_token": _auth_token(options)}
+    return registry.register(prompt=prompt, agent=agent, sign=options.sign, **choices, **token, **parent)
 
 
 def register_in_store(
@@ -115,9 +138,29 @@ def register_in_store(
 ) -> tuple[Registry, Registration]:
     """The draft is checked before a store is created for it."""
     draft = draft_job(job_id=SystemClock().new_id(), prompt=prompt, agent=agent, **choices)
+    token = _auth_token(options)
     registry = registry_of(options, create=True, config=config)
     draft = draft.replace(**_parent_fields(registry, config))
-    return registry, registry.register_draft(draft, sign=is_signed(options, config))
+    registration = registry.register_draft(draft, sign=options.sign, auth_token=token)
+    _warn(options, config, registration.job)
+    return registry, registration
+
+
+def _warn(options: Options, config: Config, job: Job) -> None:
+    """Reports what the user probably did not mean."""
+    agents = {*AGENTS, *config.commands}
+    if job.agent not in agents:
+        from mam.cli.render.text import nearest, one_line
+
+        hint = nearest(job.agent, agents)
+        say(f"{one_line(job.agent)} is not an agent that mam can run here{hint}; the job waits for another worker")
+    elif options.max_retries and not job.retry_on_exit and not _retries_exits(config, job.agent):
+        say("--max-retries applies to retryable failures; an exit code is one only with --retry-on-exit")
+
+
+def _retries_exits(config: Config, agent: str) -> bool:
+    """Whether mam knows failures of this agent that are retried."""
+    return agent in CODING_AGENTS or agent == HUMAN or bool(config.commands.get(agent, {}).get("retry_codes"))
 
 
 def _parent_fields(registry: AnyRegistry, config: Config) -> dict[str, Any]:
@@ -194,17 +237,18 @@ def _workdir(options: Options) -> str:
     return workdir
 
 
-def add_sign(parser: Parser) -> None:
-    parser.add_argument(
-        "--sign", action="store_true", help="sign the job's events; always on for a broker on another host"
-    )
+def _broker(options: Options, config: Config) -> dict[str, Any] | None:
+    """At a worker's door, the child gets its parent's broker, and only an explicit --broker is passed on."""
+    named = options.broker
+    if named is None and (at_door(options) or not (os.environ.get("MQTT_BROKER") or config.broker.get("host"))):
+        return None
+    from mam.bus.settings import broker_to_record
+
+    return broker_to_record(config.broker, named)
 
 
-def is_signed(options: Options, config: Config) -> bool:
-    """Whether --sign is given or the broker is on another host."""
-    host = os.environ.get("MQTT_BROKER") or config.broker.get("host")
-    if options.sign or not host:
-        return bool(options.sign)
-    from mam.bus.settings import host_and_port, is_loopback
-
-    return not is_loopback(host_and_port(host)[0])
+def _auth_token(options: Options) -> str | None:
+    if options.auth_token is None:
+        return None
+    given: str = options.auth_token
+    return check_auth_token(sys.stdin.readline().rstrip("\r\n") if given == "-" else given)

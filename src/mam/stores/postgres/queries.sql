@@ -214,6 +214,12 @@ INSERT INTO mam.journal (job, job_id, act_id, fields, lines) VALUES (%(job)s, %(
 -- name: notify
 SELECT pg_notify('mam_news', '')
 
+-- name: confirm
+SELECT pg_logical_emit_message(true, 'mam', '')
+
+-- name: newest entry
+SELECT number, job_id, lines FROM mam.journal ORDER BY number DESC LIMIT 1
+
 -- name: notify channel
 SELECT pg_notify(%(channel)s, '')
 
