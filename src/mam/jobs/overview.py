@@ -57,8 +57,8 @@ def next_steps(overview: Overview) -> list[NextStep]:
         PENDING: [("worker --job", "runs it here, now"), ("cancel", "cancels it")],
         WAITING: [("cancel", "cancels it")],
         RUNNING: [("output --follow", "shows what it does"), ("wait", "waits for its end"), ("cancel", "cancels it")],
-        COMPLETED: [("output", "shows what the agent did")],
-        ERROR: [("output", "shows what the agent did"), ("retry", "registers it again"), ("seen", "notes your look")],
+        COMPLETED: [("output", "shows what it did")],
+        ERROR: [("output", "shows what it did"), ("retry", "registers it again"), ("seen", "notes that you looked at it")],
         CANCELLED: [("retry", "registers it again")],
     }[job.status]  # fmt: skip
     if job.status is RUNNING and job.agent == "human":
