@@ -58,7 +58,7 @@ def next_steps(overview: Overview) -> list[NextStep]:
         WAITING: [("cancel", "cancels it")],
         RUNNING: [("output --follow", "shows what it does"), ("wait", "waits for its end"), ("cancel", "cancels it")],
         COMPLETED: [("output", "shows what it did")],
-        ERROR: [("output", "shows what it did"), ("retry", "registers it again"), ("seen", "notes that you looked at it")],
+        ERROR: [("output", "shows what it did"), ("retry", "registers it again"), ("seen", "notes that you looked")],
         CANCELLED: [("retry", "registers it again")],
     }[job.status]  # fmt: skip
     if job.status is RUNNING and job.agent == "human":
