@@ -7,6 +7,7 @@ what only it needs.
 
 from __future__ import annotations
 
+import os
 import time
 from functools import lru_cache, partial
 
@@ -110,6 +111,7 @@ class Registry:
             pause=blocking_pause(self.store.pauses(), found, now),
             needed={job_id: self.store.newest(job_id) for job_id in found.after},
             last_event=self._last_event(found),
+            host=os.uname().nodename,
         )
         return found, explain(found, now, around)
 
@@ -174,6 +176,28 @@ class Registry:
             )
         self._sync_audit()
         return registration
+
+    def continue_job(self, job: str, *, prompt: str, sign: bool = False, **choices: Any) -> Registration:
+        """Registers a job that continues the conversation of another, behind the last job of its chain. `choices` are
+        parameters of `draft_job`. A repeated call with the same `key`, or the same `retry_of`, returns the same job."""
+        from mam.agent_table import agent_kind
+        from mam.jobs.continuation import check_can_be_continued, draft_continuation
+
+        last, new_id = self.get(job), self.store.clock.new_id()
+        if sign or "auth_token" in self.store.secrets(last.job_id):
+            self._keep_token(new_id)
+        while True:
+            earlier = [self.store.newest(job_id) for job_id in last.after] if last.continues else []
+            chain = [*(one for one in earlier if one is not None), last]
+            check_can_be_continued(last, keeps_conversations=agent_kind(last.agent).is_coding_agent)
+            draft = draft_continuation(chain, new_id, prompt, **choices)
+            registration = self.store.register(draft)
+            found = registration.job
+            is_repeat = found.key == draft.key is not None or found.retry_of == draft.retry_of is not None
+            if registration.created or is_repeat:
+                self._sync_audit()
+                return registration
+            last = found  # the continuation of `last`: the chain is longer than this call knew
 
     def pick(
         self,
@@ -445,6 +469,7 @@ def _check_request(
     return ClaimRequest(
         label=input_rules.check_name("label", label),
         owner=input_rules.check_name("owner", owner),
+        host=os.uname().nodename,
         lease_seconds=None if lease_seconds is None else input_rules.check_seconds("lease", lease_seconds),
         agent_id=agent_id,
         generation_id=generation_id,

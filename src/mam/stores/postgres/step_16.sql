@@ -28,3 +28,13 @@ CREATE TABLE mam.output_content (
     made_ms bigint NOT NULL   -- the newest use
 );
 CREATE INDEX output_content_made ON mam.output_content (made_ms);
+
+-- Continuations: the job that a job continues, and the only host that can claim it (mam.jobs.continuation).
+ALTER TABLE mam.job ADD COLUMN continues text COLLATE "C";
+ALTER TABLE mam.job ADD COLUMN host text COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE mam.archive ADD COLUMN continues text COLLATE "C";
+CREATE UNIQUE INDEX job_continues ON mam.job (continues) WHERE continues IS NOT NULL;
+CREATE UNIQUE INDEX archive_continues ON mam.archive (continues) WHERE continues IS NOT NULL;
+DROP INDEX mam.job_exclusive;
+CREATE INDEX job_exclusive ON mam.job (exclusive, label, agent, host, priority DESC, number)
+    WHERE exclusive IS NOT NULL AND status = 'pending';
