@@ -215,7 +215,7 @@ def _until_ended(registry: Registry, job: Job, *, quietly: bool) -> Job:
             say(f"{seen.job_id[:ID_PREFIX_SHOWN]} runs again: {one_line(reason)}")
         if seen.attempt > shown and not quietly:
             shown = seen.attempt
-            print_output(_output(registry, seen))
+            print_output(seen, _output(registry, seen), live=True, with_end=False)
     return registry.get(job.job_id)
 
 

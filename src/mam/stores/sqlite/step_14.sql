@@ -1,5 +1,9 @@
 -- From schema 13: tables of this version that it lacks. Each is in schema.sql too.
 
+-- Questions.
+ALTER TABLE job ADD COLUMN asking INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX job_asking ON job (number) WHERE asking > 0;
+
 -- Continuations: the job that a job continues, and the only host that can claim it (mam.jobs.continuation).
 ALTER TABLE job ADD COLUMN continues TEXT;
 ALTER TABLE job ADD COLUMN host TEXT NOT NULL DEFAULT '';

@@ -23,6 +23,7 @@ pytest.register_assert_rewrite(
             "conformance.continuations",
             "conformance.dependencies", "conformance.durability", "conformance.exclusive", "conformance.children",
             "conformance.fences", "conformance.generations", "conformance.outputs", "conformance.pauses",
+            "conformance.questions",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
             "conformance.registration", "conformance.sequence", "conformance.supervising",
             "conformance.time",
@@ -45,6 +46,7 @@ from mam.testing.conformance.journal import Journals  # noqa: E402
 from mam.testing.conformance.lifecycle import Lifecycle  # noqa: E402
 from mam.testing.conformance.outputs import DurableOutputs, Outputs  # noqa: E402
 from mam.testing.conformance.pauses import Pauses  # noqa: E402
+from mam.testing.conformance.questions import Questions  # noqa: E402
 from mam.testing.conformance.races import Races  # noqa: E402
 from mam.testing.conformance.registration import Registrations  # noqa: E402
 from mam.testing.conformance.sequence import Sequences  # noqa: E402
@@ -56,7 +58,7 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 class InProcessConformance(
     Registrations, Claims, Fences, Supervising, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses,
-    Continuations, Generations, Archives, Children, Consumers, Outputs, Races,
+    Continuations, Generations, Archives, Children, Consumers, Outputs, Questions, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 
