@@ -47,6 +47,8 @@ class Git(Frozen):
     """The transports that git may use."""
     keep_open: tuple[int, ...] = ()
     """Descriptors that git inherits: the lock of the workspace."""
+    index: str | None = None
+    """An index of mam's own, in place of the repository's."""
 
     def text(
         self, *words: str, seconds: float = QUICK_SECONDS, limit: int = OUTPUT_LIMIT, given: str | None = None
@@ -67,7 +69,7 @@ class Git(Frozen):
     def _run(
         self, words: tuple[str, ...], seconds: float, limit: int, given: str | None = None
     ) -> tuple[int, str, str]:
-        environ = environment(os.environ, self.settings, self.transports)
+        environ = self._environment()
         program = find_program("git", environ)
         if program is None:
             raise GitFailed("git is not on PATH")
@@ -82,6 +84,11 @@ class Git(Frozen):
             raise GitFailed(f"git cannot be started: {error}") from None
         with process:
             return _collect(process, words[0], seconds, limit)
+
+
+    def _environment(self) -> dict[str, str]:
+        environ = environment(os.environ, self.settings, self.transports)
+        return environ if self.index is None else {**environ, "GIT_INDEX_FILE": self.index}
 
 
 def discover(directory: str, keep_open: tuple[int, ...] = ()) -> Git:

@@ -64,6 +64,7 @@ class LiveAttempt(Attempt):
         self._end_earlier_attempts()
         workdir = prepare_workdir(self.job, self._context.work_directory, self._context.workdirs)
         self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note, "session": self._about()}
+        self._note_before(workdir)
         with self._open_door(workdir) as door:
             problem = self._submit(workdir, door)
             if problem is not None:
@@ -219,6 +220,7 @@ class LiveAttempt(Attempt):
         took = {"wall_seconds": round(time.monotonic() - self._since, 3)}
         run = {**self._begun, **took, "turn": self._ended_by(turn, is_gone=is_gone)}
         if because == supervision.REVOKED:
+            self._commit_if_cancelled()
             return GiveUp()
         if was_interrupted(None, because):
             return HandBack(run=run)
@@ -237,6 +239,7 @@ class LiveAttempt(Attempt):
             return HandBack(run=run)
         if because is not None:
             self._interrupt()
+        self._note_after(run, is_wip=ending.reason is not None)
         answer = result_text(None, reported) or (turn.text if turn is not None else None)
         return Finish(ending=ending.replace(run=run, result=answer))
 
