@@ -78,7 +78,7 @@ def conversation_of(job: Job) -> Json | None:
     session = agent.get("session") if isinstance(agent, dict) else None
     if session is None and isinstance(agent, dict):
         return job.conversation
-    found = {"host": host, "agent": job.agent, "session": session, "place": run.get("place")}
+    found = {"job": job.job_id, "host": host, "agent": job.agent, "session": session, "place": run.get("place")}
     return {**found, "branch": run.get("branch"), "live": live if isinstance(live, dict) else None}
 
 

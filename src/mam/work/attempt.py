@@ -17,6 +17,7 @@ from mam.work.adapters.port import EXIT, SAID, Launch
 from mam.work.agent_turn import AgentTurn
 from mam.work.brief import brief
 from mam.work.claim import STORE_UNREACHABLE, Claim, Reported, StartReporter
+from mam.work.conversations import check_conversation
 from mam.work.host_checks import describe_error, is_machine_error
 from mam.work.outcome import failure, result_text, run_facts, was_interrupted
 from mam.work.process.messages import Failed
@@ -141,6 +142,7 @@ class Attempt:
             make_private(context.work_directory)
         workdir = prepare_workdir(self.job, context.work_directory, context.workdirs, context.repos)
         self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note}
+        check_conversation(self.job, workdir.path)
         self._note_before(workdir)
         return workdir
 

@@ -9,6 +9,7 @@ from mam.agent_table import AGENTS, load
 from mam.errors import AgentNotFound
 from mam.machine.environment import find_program
 from mam.work.adapters.port import REPORT, Launch
+from mam.work.conversations import continued_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,12 +66,15 @@ def find_agent_program(kind: AgentKind) -> str:
 
 
 def resumable_session(job: Job, workdir: WorkDir) -> str | None:
-    """The conversation of the attempt before, if it ran on this host in this directory: agents store theirs so."""
+    """The conversation of the attempt before, if it ran on this host in this directory: agents store theirs so.
+    Otherwise the conversation that the job continues."""
     run = job.run or {}
     agent = run.get("agent")
     is_here = run.get("host") == os.uname().nodename and run.get("place") == workdir.path
     session = agent.get("session") if is_here and isinstance(agent, dict) and agent.get("name") == job.agent else None
-    return session if isinstance(session, str) and session.replace("-", "").replace("_", "").isalnum() else None
+    if isinstance(session, str) and session.replace("-", "").replace("_", "").isalnum():
+        return session
+    return continued_session(job, workdir.path)
 
 
 def permission_record(job: Job, passed: Sequence[str], session: str | None) -> Json:
