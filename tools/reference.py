@@ -88,7 +88,8 @@ EVENT_SENTENCES = {
 }
 
 LINE_SENTENCES = {
-    "registered": "A new job: its first `status`, `retry_of` for a retry, `continues` for a continuation, `by` `foreign` if another program wrote the "
+    "registered": "A new job: its first `status`, `retry_of` for a retry, "
+    "`continues` for a continuation, `by` `foreign` if another program wrote the "
     "record.",
     "status_changed": "A transition: `from`, `to`, `by` which command, the `attempt`, the `owner` of a claim, "
     "`losses`, `reason`; `unfenced` if the writer gave no attempt.",

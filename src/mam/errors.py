@@ -168,7 +168,6 @@ class ConversationGone(MamError):
     """Job {job} cannot continue the conversation: {why}. `mam retry {retry:.8}` starts from the beginning."""
 
 
-
 class AgentNotFound(MamError):
     """The agent {agent} cannot be started: {why}."""
 

@@ -85,9 +85,7 @@ def settle_dependency(job: Job, needed: Dependencies, moment: Moment) -> Change:
     if job.due_at is not None and parse_time(job.due_at) > moment.wall_ms:
         line = audit_record("settled", moment, job, waiting_for="time")
         return Change(job=touched(job, moment, {"waiting_for": "time", **taken_up(job, needed)}), lines=(line,))
-    return moved(
-        job, PENDING, moment, DEPENDENCY, {"waiting_for": None, "due_at": None, **taken_up(job, needed)}
-    )
+    return moved(job, PENDING, moment, DEPENDENCY, {"waiting_for": None, "due_at": None, **taken_up(job, needed)})
 
 
 def _cancel_if_failed(change: Change, needed: Dependencies, moment: Moment) -> Change | None:

@@ -28,7 +28,7 @@ NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "passwo
 
 _JSON_FIELDS = (
     "broker", "expected_artifacts", "claimant", "after", "validation", "said", "checks", "run", "repository", "inbox",
-    "unknown",
+    "seen", "conversation", "unknown",
 )  # fmt: skip
 
 
@@ -151,7 +151,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "max_retries": (int,), "waiting_for": (str, type(None)), "due_at": (str, type(None)), "reason": (str, type(None)),
     "result": (str, type(None)), "checked": (bool, type(None)), "key": (str, type(None)),
     "retry_of": (str, type(None)), "continues": (str, type(None)),
-    "conversation": (dict, type(None)), "directory_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
+    "conversation": (dict, type(None)),
+    "directory_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
     "after": (list,), "on_dependency_failure": (str,), "exclusive": (str, type(None)),
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),

@@ -212,8 +212,8 @@ def insert_new(store: FilesStore, job: Job, moment: Moment) -> None:
 
 
 def without_duplicates(store: FilesStore, job: Job) -> Job:
-    """Removes from a copied record what only one job can have: its key, the retry or the continuation of a job, and a running exclusive
-    key."""
+    """Removes from a copied record what only one job can have: its key, the retry or the continuation of a job, and a
+    running exclusive key."""
     for name in ("key", "retry_of", "continues"):
         others = {other: None for other in ("key", "retry_of", "continues") if other != name}
         if store._registered_before(job.replace(**others)) is not None:

@@ -72,7 +72,7 @@ class SqlStore(SqlArchive):
         return Registration(job=change.job, created=True)
 
     def _registered_before(self, draft: Job) -> Job | None:
-        """The job with the same key, or the earlier retry or continuation of the same job, in the registry or the archive."""
+        """The job with the same key, or the earlier retry or continuation of the same job, also in the archive."""
         for name, value in (("key", draft.key), ("retry_of", draft.retry_of), ("continues", draft.continues)):
             if value is None:
                 continue

@@ -35,7 +35,8 @@ class Continuations(StoreCase):
         old = ended_conversation(registry)
         new = continued(registry, old)
         assert new.conversation == {
-            "job": old.job_id, "host": HERE, "place": "/work", "branch": None, "agent": "claude-code", "session": "talk-1", "live": None
+            "job": old.job_id, "host": HERE, "place": "/work", "branch": None, "agent": old.agent, "session": "talk-1",
+            "live": None,
         }  # fmt: skip
 
         assert claim_on(store, ELSEWHERE) is None

@@ -85,7 +85,6 @@ class Git(Frozen):
         with process:
             return _collect(process, words[0], seconds, limit)
 
-
     def _environment(self) -> dict[str, str]:
         environ = environment(os.environ, self.settings, self.transports)
         return environ if self.index is None else {**environ, "GIT_INDEX_FILE": self.index}

@@ -107,7 +107,8 @@ def _continued_branch(git: Git, job: Job) -> tuple[str, str]:
 
     conversation = job.conversation or {}
     branch, earlier = conversation.get("branch"), conversation.get("job")
-    if not isinstance(branch, str) or not branch.startswith("mam/") or not git.succeeds("check-ref-format", "--branch", branch):
+    is_own = isinstance(branch, str) and branch.startswith("mam/")
+    if not is_own or not git.succeeds("check-ref-format", "--branch", branch):
         raise GitFailed("the record does not name the branch of the conversation")
     base = branch_commit(git, branch) or (read_ref(git, earlier, AFTER) if isinstance(earlier, str) else None)
     if base is None:
