@@ -107,13 +107,13 @@ def _continued_branch(git: Git, job: Job) -> tuple[str, str]:
 
     conversation = job.conversation or {}
     branch, earlier = conversation.get("branch"), conversation.get("job")
-    is_own = isinstance(branch, str) and branch.startswith("mam/")
-    if not is_own or not git.succeeds("check-ref-format", "--branch", branch):
+    name = branch if isinstance(branch, str) and branch.startswith("mam/") else ""
+    if not git.succeeds("check-ref-format", "--branch", name):
         raise GitFailed("the record does not name the branch of the conversation")
-    base = branch_commit(git, branch) or (read_ref(git, earlier, AFTER) if isinstance(earlier, str) else None)
+    base = branch_commit(git, name) or (read_ref(git, earlier, AFTER) if isinstance(earlier, str) else None)
     if base is None:
-        raise GitFailed(f"the branch {branch} of the conversation is gone")
-    return branch, base
+        raise GitFailed(f"the branch {name} of the conversation is gone")
+    return name, base
 
 
 def _start(job: Job) -> str:
