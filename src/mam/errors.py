@@ -165,7 +165,7 @@ class UnknownAgent(MamError):
 
 
 class ConversationGone(MamError):
-    """Job {job} cannot continue the conversation: {why}. `mam retry {retry:.8}` starts from the beginning."""
+    """Job {job} cannot continue the conversation: {why}. `mam retry {retry}` starts from the beginning."""
 
 
 class AgentNotFound(MamError):

@@ -35,8 +35,8 @@ def check_conversation(job: Job, directory: str) -> None:
         conversation = job.conversation or {}
         where = conversation.get("place") if conversation.get("session") else None
         why = f"it was held in {where}" if where else f"job {job.continues} ended before it began one"
-        raise ConversationGone(job=job.job_id, why=why, retry=job.continues)
-    check_session_file(job.job_id, job.agent, session, job.continues)
+        raise ConversationGone(job=job.job_id, why=why, retry=job.continues[:8])
+    check_session_file(job.job_id, job.agent, session, job.continues[:8])
 
 
 def check_can_resume_here(job: Job) -> None:
@@ -44,7 +44,7 @@ def check_can_resume_here(job: Job) -> None:
     conversation: Json = conversation_of(job) or {}
     session = conversation.get("session")
     if conversation.get("host") == os.uname().nodename and isinstance(session, str) and _SESSION.fullmatch(session):
-        check_session_file(job.job_id, job.agent, session, job.job_id)
+        check_session_file(job.job_id, job.agent, session, job.job_id[:8])
 
 
 def check_session_file(job_id: str, agent: str, session: str, retry: str) -> None:
