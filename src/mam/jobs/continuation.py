@@ -8,6 +8,7 @@ claim it, and the jobs of a chain share an exclusive key.
 from __future__ import annotations
 
 from mam.errors import Refused
+from mam.jobs.conversation import is_gone, session_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,10 +75,9 @@ def conversation_of(job: Job) -> Json | None:
     host = run.get("host")
     if not (isinstance(host, str) and host):
         return job.conversation
-    agent, live = run.get("agent"), run.get("session")
-    session = agent.get("session") if isinstance(agent, dict) else None
-    if session is None and isinstance(agent, dict):
-        return job.conversation
+    live, session = run.get("session"), session_of(run)
+    if session is None and isinstance(run.get("agent"), dict):
+        return None if is_gone(run) else job.conversation
     found = {"job": job.job_id, "host": host, "agent": job.agent, "session": session, "place": run.get("place")}
     return {**found, "branch": run.get("branch"), "live": live if isinstance(live, dict) else None}
 

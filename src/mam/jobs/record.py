@@ -26,13 +26,7 @@ CLAIMANT = ("agent_id", "generation_id")
 NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "password": None}
 
 
-_JSON_FIELDS = (
-    "broker", "expected_artifacts", "claimant", "after", "validation", "said", "checks", "run", "repository", "inbox",
-    "seen", "conversation", "unknown",
-)  # fmt: skip
-
-
-class Job(Frozen, frozen_json=_JSON_FIELDS):
+class Job(Frozen, freezes_json=True):
     """One delegated task. The field names are those in the record file. Its JSON is frozen too: a worker that goes on
     filling its own `run` does not change a record that a store has."""
 

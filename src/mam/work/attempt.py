@@ -9,6 +9,7 @@ import os
 import time
 
 from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, StoreMissing, StoreUnavailable, WorkDirMissing
+from mam.jobs.conversation import carried, has_brief, resumable_session
 from mam.jobs.status import CANCELLED
 from mam.jobs.worker_acts import Ending
 from mam.util.state_dir import make_private
@@ -62,7 +63,8 @@ class Attempt:
         self._start_reporter = StartReporter(self._claim)
         self._limits = UsageLimits(context.registry, self._claim, job)
         self._private = private_prefix(context.work_directory, job.job_id, job.attempt)
-        self._begun: Json = {"attempt": job.attempt, "host": os.uname().nodename}
+        host = os.uname().nodename
+        self._begun: Json = {"attempt": job.attempt, "host": host, **carried(job, host)}
         """The `run` of the record, as far as it is known."""
         self._launch = _BY_PERSON
         self._last: LastMessage | None = None
@@ -92,13 +94,18 @@ class Attempt:
     def _attempt(self) -> Verdict:
         self._end_earlier_attempts()
         workdir = self._prepare()
-        text = brief(self.job)
+        text = brief(self.job, resumes=self._resumes_briefed(workdir))
         launch = self._context.adapter(self.job).launch(self.job, text, workdir, self._private)
         if launch is None:
             self._wait_for_person(text)
         else:
             self._run_agent(launch, workdir)
         return self._judge(workdir)
+
+    def _resumes_briefed(self, workdir: WorkDir) -> bool:
+        """Whether the agent goes on with a conversation in which it has read the brief."""
+        is_resumed = resumable_session(self.job, self._begun["host"], workdir.path) is not None
+        return is_resumed and has_brief(self.job)
 
     def _finish(self, verdict: Verdict) -> None:
         self._write(verdict)

@@ -21,6 +21,7 @@ from mam.work.adapters.port import EXIT
 from mam.work.attempt import Attempt
 from mam.work.brief import CANNOT, brief
 from mam.work.claim import STORE_UNREACHABLE
+from mam.work.conversations import check_live_conversation
 from mam.work.live.assignment import ENDED, INTERRUPTED
 from mam.work.live.session import RESTART_SECONDS, SESSION
 from mam.work.live.submit import Submission
@@ -64,6 +65,7 @@ class LiveAttempt(Attempt):
         self._end_earlier_attempts()
         workdir = prepare_workdir(self.job, self._context.work_directory, self._context.workdirs)
         self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note, "session": self._about()}
+        check_live_conversation(self.job, self._begun["session"])
         self._note_before(workdir)
         with self._open_door(workdir) as door:
             problem = self._submit(workdir, door)
