@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-FIRST_VERBS = ("run", "register", "worker", "watch", "list", "wait", "result", "output", "logs")
+FIRST_VERBS = ("run", "register", "worker", "watch", "list", "show", "wait", "result", "output", "logs")
 MORE_VERBS = (
     "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "seen", "pause", "resume",
     "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where", "init",

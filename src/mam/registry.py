@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mam.jobs.activity import State
     from mam.jobs.acts import Fence
     from mam.jobs.change import AuditRecord, Change
+    from mam.jobs.overview import Overview, Relative
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
@@ -114,6 +115,38 @@ class Registry:
             host=os.uname().nodename,
         )
         return found, explain(found, now, around)
+
+    def overview(self, job: str) -> Overview:
+        """Everything about a job that a person asks for first."""
+        from mam.jobs.overview import Overview
+
+        found, why = self.explain(job)
+        children = self.store.children(found.job_id)
+        relatives = [
+            self._relative("retry_of", found.retry_of),
+            self._relative("retried_as", found.job_id if self.is_retried(found) else None),
+            self._relative("parent", found.parent_id),
+            *(self._relative("after", job_id) for job_id in found.after),
+            *(self._relative("child", job_id) for job_id in children[:CANDIDATES_SHOWN]),
+        ]
+        chain = tuple(relative for relative in relatives if relative is not None)
+        return Overview(job=found, why=why, state=self.state(found), chain=chain, children=len(children))
+
+    def _relative(self, relation: str, job_id: str | None) -> Relative | None:
+        """Another job, as it is now; `retried_as` is the last retry."""
+        from mam.jobs.overview import Relative
+
+        if job_id is None:
+            return None
+        try:
+            found = self.store.newest(job_id) if relation == "retried_as" else self.get_exact(job_id)
+        except UnknownJob:
+            found = None
+        return Relative(
+            relation=relation,
+            job_id=job_id if found is None else found.job_id,
+            status=None if found is None else found.status,
+        )
 
     def state(self, job: Job) -> State:
         """What its agent is doing, according to which source, and since when."""

@@ -70,7 +70,7 @@ ELSEWHERE = {
 """Those that live on, or start what lives on: the file below tests/ that kills them, or what they have started."""
 
 READERS = {
-    "watch", "list", "wait", "result", "output", "logs", "get", "broker", "explain", "brief", "where", "doctor",
+    "watch", "list", "wait", "result", "output", "logs", "get", "show", "broker", "explain", "brief", "where", "doctor",
     "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
 }  # fmt: skip

@@ -19,23 +19,23 @@ class PrivateServer:
     """One cluster, reached by a socket in its own folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._data = folder / "data"
         folder.mkdir(mode=0o755, exist_ok=True)
         self._programs = programs()
         if os.geteuid() == 0:
-            shutil.chown(folder, _unprivileged())
+            shutil.chown(folder, unprivileged())
             self._programs = _in_reach(self._programs, folder)
         self._run("initdb", "--pgdata", str(self._data), "--auth", "trust", "--username", "mam", "--no-sync")
         self.start()
 
     def start(self) -> None:
         # Without syncs: what is killed here are processes, and the kernel keeps what they wrote.
-        where = f"-c listen_addresses='' -c unix_socket_directories='{self._folder}'"
+        where = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}'"
         settings = f"{where} -c max_connections=200 -c fsync=off -c full_page_writes=off -c max_wal_size=96MB"
         # Nothing runs here but what a test asks for: a transaction of autovacuum's holds the journal's end back.
         settings += " -c autovacuum=off"
-        log = str(self._folder / "log")
+        log = str(self.folder / "log")
         self._run("pg_ctl", "--pgdata", str(self._data), "--log", log, "--options", settings, "--wait", "start")
 
     def stop(self, mode: str = "immediate") -> None:
@@ -47,7 +47,7 @@ class PrivateServer:
         os.kill(process, 9)
 
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://mam@/{database}?host={self._folder}"
+        return f"postgresql://mam@/{database}?host={self.folder}"
 
     def empty_database(self) -> str:
         """The one database, without what the last test left in it; making a new one each time takes longer."""
@@ -56,7 +56,7 @@ class PrivateServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._programs / program), *arguments]
-        user = _unprivileged() if os.geteuid() == 0 else None
+        user = unprivileged() if os.geteuid() == 0 else None
         ran = subprocess.run(command, user=user, cwd="/", capture_output=True, text=True, check=False)
         assert ran.returncode == 0, f"{program}: {ran.stdout}{ran.stderr}"
 
@@ -68,7 +68,7 @@ def empty(url: str) -> None:
         connection.execute("DROP SCHEMA IF EXISTS mam CASCADE")
 
 
-def _unprivileged() -> str:
+def unprivileged() -> str:
     """PostgreSQL refuses to be run by root."""
     known = {entry.pw_name for entry in pwd.getpwall()}
     return next(name for name in UNPRIVILEGED if name in known)

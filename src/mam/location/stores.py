@@ -128,7 +128,8 @@ def check_ownership(located: StoreLocation) -> None:
         check_path_ownership(located.path, (located.logs_dir,))
 
 
-def open_store(located: StoreLocation, config: Config) -> Store:
+def open_store(located: StoreLocation, config: Config, lease_seconds: float | None = None) -> Store:
+    """`lease_seconds` is the lease of the worker that uses the store, if a worker does."""
     check_ownership(located)
     require_packages(located)
     if located.kind == SQLITE_KIND:
@@ -138,7 +139,7 @@ def open_store(located: StoreLocation, config: Config) -> Store:
     if located.kind == POSTGRES:
         from mam.stores.postgres.store import PostgresStore
 
-        return PostgresStore(located.address)
+        return PostgresStore(located.address, lease_seconds=lease_seconds)
     from mam.stores.files.connection import check_directory
     from mam.stores.files.layout import is_files_store
     from mam.stores.files.store import FilesStore

@@ -59,7 +59,9 @@ class Attempt:
         self.job = job
         self._context = context
         self._claim = Claim(context.registry, job)
-        self.supervision = Supervision(self._claim, job, context.lease_seconds, context.grace_seconds)
+        self.supervision = Supervision(
+            self._claim, job, context.lease_seconds, context.grace_seconds, context.report_store
+        )
         self._start_reporter = StartReporter(self._claim)
         self._limits = UsageLimits(context.registry, self._claim, job)
         self._private = private_prefix(context.work_directory, job.job_id, job.attempt)

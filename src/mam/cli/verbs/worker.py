@@ -56,8 +56,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--once", action="store_true", help="run one job, then exit; exit 3 if there is none")
     parser.add_argument("--drain", action="store_true", help="exit when no job can be claimed")
     parser.add_argument("--job", metavar="JOB", help="run only this job until it has ended")
-    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S", default=60.0,
-                        help="the length of a lease, which the worker renews (default 60)")  # fmt: skip
+    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S",
+                        help="length of a lease, which the worker renews (default 60; on PostgreSQL 180)")  # fmt: skip
     parser.add_argument("--grace", type=parse_duration, metavar="S", default=5.0,
                         help="time between SIGTERM and SIGKILL for an agent (default 5)")  # fmt: skip
     parser.add_argument("--owner", metavar="O", help="the owner of the claims; default: user@host:process")

@@ -20,13 +20,15 @@ from mam.stores.common import changed_fields, new_claim_id
 from mam.stores.port import Registration
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
-from mam.stores.postgres.listener import Listener
+from mam.stores.postgres.listener import Listener, Poll
+from mam.stores.postgres.ownership import stores_elsewhere
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
 from mam.stores.sql.rows import column_values, parse_row
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
 from mam.util.encoding import to_bytes
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,15 +73,25 @@ class ServerClock:
         return self._local.chance()
 
 
+class ServerReport(Frozen):
+    """What `mam doctor` reports about the server."""
+
+    is_pooled: bool
+    hears: bool
+    """Whether notifications get through."""
+    elsewhere: tuple[str, ...]
+    """Other schemas of the database that hold a store of mam."""
+
+
 class PostgresStore(SqlStore):
     """A registry for many hosts. Threads share one connection; a fork opens its own."""
 
     client: type[Client] = Client
     check_version = staticmethod(check_version)
 
-    def __init__(self, url: str, clock: Clock | None = None) -> None:
+    def __init__(self, url: str, clock: Clock | None = None, *, lease_seconds: float | None = None) -> None:
         super().__init__()
-        self._server = Server(url)
+        self._server = Server(url, lease_seconds)
         self.address = self._server.address
         self._client = self.client(self._server)
         self._given = clock
@@ -87,10 +99,12 @@ class PostgresStore(SqlStore):
         self.clock = clock or ServerClock(self._client)
         self._entries: list[Json] = []
         """The journal entries that the open transaction writes at its end."""
-        self._listeners: dict[tuple[int, int], Listener] = {}
+        self._listeners: dict[tuple[int, int], Listener | Poll] = {}
         """One for each waiting process and thread: a notification that one reads is lost to the others."""
+        self.hears_notifications: bool | None = None
+        """None until the first wait."""
         try:
-            self.check_version(self._server, self._rows("version"))
+            self.check_version(self._server, self._client.version())
         except MamError:
             self.close()
             raise
@@ -299,7 +313,7 @@ class PostgresStore(SqlStore):
         try:
             listener = self._listeners.get(me)
             if listener is None:
-                self._listeners[me] = Listener(self._client.connect(), self._server.channel)
+                self._listeners[me] = self._listener()
                 return True  # an entry may have come before LISTEN: the caller checks once more
             return self.end_offset() != offset or listener.wait(timeout)
         except psycopg.Error:
@@ -307,6 +321,26 @@ class PostgresStore(SqlStore):
             if lost is not None:
                 lost.close()
             return True  # the connection was lost; the caller finds out whether the server is back
+
+    def _listener(self) -> Listener | Poll:
+        if self.hears_notifications is False:
+            return Poll(self.end_offset)
+        listener = Listener(self._client.connect(), self._server.channel)
+        if self.hears_notifications is None:
+            self.hears_notifications = not self._server.is_pooled or listener.hears(self._client)
+        if self.hears_notifications:
+            return listener
+        listener.close()
+        return Poll(self.end_offset)
+
+    def probe(self) -> ServerReport:
+        """For `mam doctor`."""
+        self._listener().close()
+        with self._client.connect() as connection:
+            schemas = stores_elsewhere(connection)
+        return ServerReport(
+            is_pooled=self._server.is_pooled, hears=self.hears_notifications is not False, elsewhere=tuple(schemas)
+        )
 
     def close(self) -> None:
         """A forked child does not close its parent's listeners."""
