@@ -190,13 +190,16 @@ class Registry:
 
         self.store.keep_secrets(job_id, {"auth_token": token_urlsafe(TOKEN_BYTES)})
 
-    def retry(self, job: str) -> Registration:
-        """Registers a new job with the work of an ended one. A repeated call returns the same new job."""
+    def retry(self, job: str, *, continues: bool = False) -> Registration:
+        """Registers a new job with the work of an ended one, in the same conversation if `continues`. A repeated call
+        returns the same new job."""
         from mam.jobs.draft import draft_retry
 
         old = self.get(job)
         if not old.status.ended:
             raise Refused(why=f"Job {old.job_id} is {old.status}; only an ended job is retried.")
+        if continues:
+            return self._retry_in_conversation(old)
         new_id = self.store.clock.new_id()
         if "auth_token" in self.store.secrets(old.job_id):
             self._keep_token(new_id)
@@ -231,6 +234,15 @@ class Registry:
                 self._sync_audit()
                 return registration
             last = found  # the continuation of `last`: the chain is longer than this call knew
+
+    def _retry_in_conversation(self, old: Job) -> Registration:
+        work: dict[str, Any] = {"artifacts": old.expected_artifacts, "validation": old.validation}
+        registration = self.continue_job(old.job_id, prompt=old.prompt, retry_of=old.job_id, **work)
+        new = registration.job
+        if new.continues is None:
+            why = f"job {old.job_id} was retried as {new.job_id}, from the beginning"
+            raise Refused(why=f"{why[0].upper()}{why[1:]}; `mam continue {new.job_id[:8]}` adds work to that one.")
+        return registration
 
     def pick(
         self,
@@ -374,6 +386,11 @@ class Registry:
     def mark_seen(self, job: str, *, by: str) -> Job:
         """Notes that a person looked at the outcome of an ended job."""
         return self._change(job, "seen", partial(acts.mark_seen, by=input_rules.check_name("name", by)))
+
+    def mark_applied(self, job: str, *, by: str, facts: Mapping[str, str]) -> Job:
+        """Notes that a person applied the changes of a job, and where."""
+        act = partial(acts.mark_applied, by=input_rules.check_name("name", by), facts=facts)
+        return self._change(job, "applied", act)
 
     def is_retried(self, job: Job) -> bool:
         newest = self.store.newest(job.job_id)

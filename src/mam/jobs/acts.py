@@ -191,6 +191,15 @@ def mark_seen(job: Job, moment: Moment, *, by: str) -> Change:
     return Change(job=job.replace(seen={"by": by, "at": moment.second}), lines=(line,))
 
 
+def mark_applied(job: Job, moment: Moment, *, by: str, facts: Mapping[str, str]) -> Change:
+    """Notes that a person applied the changes, and where. A repeat of the last note changes nothing."""
+    known = job.applied or {}
+    if known.get("by") == by and all(known.get(name) == fact for name, fact in facts.items()):
+        return unchanged(job)
+    line = audit_record("applied", moment, job, by=by, **facts)
+    return Change(job=job.replace(applied={"by": by, "at": moment.second, **facts}), lines=(line,))
+
+
 def set_status(
     job: Job, moment: Moment, *, to: Status, attempt: int | None,
     claim_id: str | None = None, new_claim: str | None = None,

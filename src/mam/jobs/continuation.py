@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 KEY_PREFIX = "conversation/"
 _INHERITED = (
     "timeout_sec", "idle_timeout_sec", "priority", "max_retries", "workdir", "origin_host", "parent_id", "depth",
-    "workspace", "permissions", "on_idle", "repository",
+    "workspace", "permissions", "on_idle", "repository", "may_ask",
 )  # fmt: skip
 _KEPT = ("broker", "max_losses")
 

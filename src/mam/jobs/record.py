@@ -109,6 +109,8 @@ class Job(Frozen, freezes_json=True):
     """The process of the latest attempt: how it ended, and its usage."""
     seen: Json | None = None
     """Who looked at the outcome last (`by`), and when (`at`)."""
+    applied: Json | None = None
+    """Who applied its changes last (`by`), when (`at`), how, and where."""
     repository: Json | None = None
     """The repository to work on: `name` (owner/repo, which the worker's settings map to an address), the `branch` to
     start from, and whether to `push` the outcome or open a `pull_request`."""
@@ -151,7 +153,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
-    "seen": (dict, type(None)),
+    "seen": (dict, type(None)), "applied": (dict, type(None)),
     "repository": (dict, type(None)), "inbox": (dict, type(None)), "may_ask": (bool,), "questions": (list,),
 }  # fmt: skip
 _LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}

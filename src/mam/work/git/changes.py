@@ -79,6 +79,11 @@ def commit_leftovers(job: Job, work_directory: str) -> None:
     at(plan["repository"]).text("update-ref", ref(job.job_id, AFTER), after)
 
 
+def directory_tree(directory: str, private: str) -> str:
+    """A tree of a directory in a repository as it is now; `private` is the prefix of files that this needs."""
+    return _tree(directory, private)[0]
+
+
 def ref(job_id: str, when: str) -> str:
     return f"refs/mam/{job_id}/{when}"
 
@@ -169,6 +174,7 @@ def _tree(top: str, private: str) -> tuple[str, int]:
     tells git which files it knows, so that only changed ones are read."""
     git = discover(top)
     copy = f"{private}.index"
+    os.makedirs(os.path.dirname(copy), 0o700, exist_ok=True)
     try:
         shutil.copyfile(git.path("rev-parse", "--path-format=absolute", "--git-path", "index"), copy)
     except FileNotFoundError:
