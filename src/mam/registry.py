@@ -15,14 +15,14 @@ from mam.errors import AmbiguousId, AnswerTooLate, AttemptNeeded, BadInput, Clai
 from mam.jobs import acts, input_rules
 from mam.jobs.ending import End
 from mam.jobs.record import MAX_COUNT
-from mam.jobs.status import COMPLETED, ERROR, RUNNING
+from mam.jobs.status import COMPLETED, ERROR, OPEN, RUNNING, WAITING
 from mam.jobs.sweep import backoff_seconds
 from mam.stores.common import new_claim_id
 from mam.stores.port import ClaimRequest, Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
     from mam.jobs.activity import State
@@ -92,6 +92,11 @@ class Registry:
 
     def select(self, query: Query) -> Iterator[Job]:
         return self.store.select(query)
+
+    def open_jobs(self, labels: Iterable[str]) -> Iterator[Job]:
+        """The jobs of these labels that have not ended."""
+        for label in labels:
+            yield from self.store.select(Query(statuses=OPEN, label=label))
 
     def select_archived(self, query: Query) -> Iterator[Job]:
         """As `select`, among archived jobs."""
@@ -289,7 +294,18 @@ class Registry:
         self.store.pause(pause)
 
     def resume(self, agent: str | None, label: str | None) -> bool:
-        return self.store.resume(agent, label)
+        """Lifts a pause. With the pause of an agent end the waits of the jobs that met its usage limit."""
+        was_paused = self.store.resume(agent, label)
+        if was_paused and agent is not None and label is None:
+            self._end_waits_for_reset(agent)
+        return was_paused
+
+    def _end_waits_for_reset(self, agent: str) -> None:
+        from mam.jobs.usage_limit import RESET, end_wait
+
+        for job in self.store.select(Query(statuses=frozenset({WAITING}))):
+            if job.agent == agent and job.waiting_for == RESET:
+                self.act(job.job_id, "resume", end_wait)
 
     # -- writing as the holder of a claim -------------------------------------------------------------------------
 

@@ -97,6 +97,8 @@ class Job(Frozen, freezes_json=True):
     """Where it runs: in its `workdir`, in a `fresh` directory, or in a git `worktree` of its own."""
     permissions: str = "edit"
     on_idle: str = "show"
+    retry_on_exit: bool = False
+    """Whether an exit code other than 0 is a failure that is retried."""
     validation: Json | None = None
     """A script that validates the outcome, with the hash of its trusted content."""
     supervised: bool = False
@@ -151,6 +153,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "directory_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
     "after": (list,), "on_dependency_failure": (str,), "exclusive": (str, type(None)),
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
+    "retry_on_exit": (bool,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
     "seen": (dict, type(None)), "applied": (dict, type(None)),

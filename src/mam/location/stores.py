@@ -82,7 +82,7 @@ def locate(flag_store: str | None, flag_registry_dir: str | None, config: Config
         return parse_address(os.environ["MAM_STORE"], "MAM_STORE")
     if config.store is not None:
         return parse_address(config.store, "store in the user's config.toml")
-    return _nearest_store(_working_directory())
+    return nearest_store(_working_directory())
 
 
 def open_registry(
@@ -285,7 +285,7 @@ def _working_directory() -> str:
         raise BadInput(why="the working directory no longer exists; cd to one that does") from None
 
 
-def _nearest_store(here: str) -> StoreLocation:
+def nearest_store(here: str) -> StoreLocation:
     default = os.path.join(here, STORE_NAMES[0])
     why = f"the default: there is none upward from {here}"
     for level, checkout in levels_from(here):

@@ -8,9 +8,18 @@ from __future__ import annotations
 import os
 import time
 
-from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, StoreMissing, StoreUnavailable, WorkDirMissing
+from mam.errors import (
+    ClaimLost,
+    FetchFailed,
+    MachineUnfit,
+    MamError,
+    StoreMissing,
+    StoreUnavailable,
+    UnknownJob,
+    WorkDirMissing,
+)
 from mam.jobs.conversation import carried, has_brief, resumable_session
-from mam.jobs.status import CANCELLED
+from mam.jobs.status import CANCELLED, COMPLETED
 from mam.jobs.worker_acts import Ending
 from mam.util.state_dir import make_private
 from mam.work import supervision
@@ -115,7 +124,7 @@ class Attempt:
     def _error_verdict(self, error: Exception) -> Verdict:
         match error:
             case ClaimLost():
-                return GiveUp(reason=str(error))
+                return GiveUp()
             case WorkDirMissing() | StoreUnavailable() | StoreMissing():
                 return Postpone(reason=str(error))
             case MachineUnfit():
@@ -273,8 +282,11 @@ class Attempt:
         """Why the attempt failed before its work was checked; None if there is work to check."""
         last = None if self.supervision.lingered else self._last
         turn_failure = None if self._turn is None else self._turn.failure(last, reported)
+        launch, retry_on_exit = self._launch, self.job.retry_on_exit
         return (
-            self._stopped() or turn_failure or failure(last, reported, self._launch.success, self._launch.retry_codes)
+            self._stopped()
+            or turn_failure
+            or failure(last, reported, launch.success, launch.retry_codes, retry_on_exit=retry_on_exit)
         )
 
     def _stopped(self) -> Ending | None:
@@ -309,16 +321,22 @@ class Attempt:
     def _write(self, verdict: Verdict) -> None:
         """A write that the store rejects is left to the lease."""
         try:
-            message = self._retry_while_unreachable(self._write_once, verdict)
+            message = self._retry_while_unreachable(self._write_or_give_up, verdict)
         except MamError as error:
             message = f"left to its lease: {error}"
         self._context.say(self.job, message)
+
+    def _write_or_give_up(self, verdict: Verdict) -> str:
+        try:
+            return self._write_once(verdict)
+        except ClaimLost:
+            return self._what_became_of_it()
 
     def _write_once(self, verdict: Verdict) -> str:
         """Returns what the worker prints about it."""
         match verdict:
             case GiveUp():
-                return f"given up: {verdict.reason}"
+                return self._what_became_of_it()
             case HandBack():
                 self._claim.hand_back(verdict.run, self._start_reporter.unreported())
                 return "handed back"
@@ -336,6 +354,15 @@ class Attempt:
             case Finish():
                 return self._write_end(verdict)
 
+    def _what_became_of_it(self) -> str:
+        try:
+            job = self._claim.read()
+        except UnknownJob:
+            return "given up: the job is gone"
+        if job.status is CANCELLED:
+            return _described(job)
+        return f"given up: it is {job.status}{'' if job.status.ended else f', attempt {job.attempt}'}"
+
     def _write_end(self, verdict: Finish) -> str:
         if self._turn is not None:
             self._limits.resume_others()
@@ -350,7 +377,7 @@ class Attempt:
             from mam.work.git.delivery import remove_clean_worktree
 
             remove_clean_worktree(self._context.work_directory, job.workspace_id)
-        return f"{job.status}: {job.reason}" if job.reason and job.status != "completed" else str(job.status)
+        return _described(job)
 
     def _with_report(self, ending: Ending, reported: Json) -> Ending:
         """The ending, judged again with the outcome that the agent had reported unnoticed."""
@@ -369,6 +396,12 @@ class Attempt:
                     raise
                 self._context.say_unreachable(error)
                 time.sleep(_RETRY_SECONDS)
+
+
+def _described(job: Job) -> str:
+    """The status, with its reason if there is one."""
+    has_reason = job.reason and job.reason != job.status and job.status is not COMPLETED
+    return f"{job.status}: {job.reason}" if has_reason else str(job.status)
 
 
 def _may_have_left_processes(job: Job) -> bool:

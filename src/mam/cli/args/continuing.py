@@ -43,7 +43,8 @@ def continuation_choices(options: Options) -> dict[str, Any]:
         "timeout_sec": options.timeout, "idle_timeout_sec": options.idle_timeout, "priority": options.priority,
         "max_retries": options.max_retries, "permissions": check_choice("--permissions", options.permissions),
         "on_idle": check_choice("--on-idle", options.on_idle), "artifacts": options.artifact,
-        "validation": trusted_script(options), "key": options.key, "due_ms": due_ms(options),
+        "retry_on_exit": options.retry_on_exit or None, "validation": trusted_script(options),
+        "key": options.key, "due_ms": due_ms(options),
     }  # fmt: skip
     return {name: value for name, value in choices.items() if value is not None}
 
