@@ -67,7 +67,8 @@ def apply_changes(job: Job, commit: str, directory: str, *, staged: bool) -> App
     if staged:
         git.text("read-tree", "-m", "-u", head, target, seconds=LONG_SECONDS)
         return Applied(how=STAGED, branch=branch, commit=head, directory=directory)
-    git.text("merge", "--ff-only", "--no-autostash", "--no-stat", "--quiet", target, seconds=LONG_SECONDS)
+    options = ("--ff-only", "--no-autostash", "--no-stat", "--no-verify-signatures", "--quiet")
+    git.text("merge", *options, target, seconds=LONG_SECONDS)
     return Applied(how=FAST_FORWARD if is_ahead else MERGE, branch=branch, commit=target, directory=directory)
 
 
@@ -106,10 +107,11 @@ def _merged(git: Git, job: Job, head: str, commit: str, branch: str) -> str:
 
 
 def _check_clean(git: Git, directory: str, head: str, target: str) -> None:
-    """git would refuse too, but not name the files in one line. Files that the job did not touch may be dirty."""
+    """git would refuse too, but not name the files in one line. Files that the job did not touch may be dirty, and
+    those that already are as they will be."""
     touched = set(_names(git, "diff-tree", "-r", "-z", "--name-only", "--no-renames", head, target))
-    words = ("diff-index", "-z", "--name-only", "--no-ext-diff", "--ignore-submodules=all", "HEAD", "--")
-    dirty = set(_names(git, *words))
+    words = ("diff-index", "-z", "--name-only", "--no-ext-diff", "--ignore-submodules=all")
+    dirty = set(_names(git, *words, "HEAD", "--")) & set(_names(git, *words, target, "--"))
     added = _names(git, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", head, target)
     tracked = set(_names(git, "ls-files", "-z"))
     there = {name for name in added if name not in tracked and os.path.lexists(os.path.join(directory, name))}

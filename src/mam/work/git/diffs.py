@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job
 
-_PLAIN = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "-O/dev/null", *NO_PROGRAMS)
+_PLAIN = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", *NO_PROGRAMS)
 """The form that `git apply` reads, whatever the repository's configuration says."""
 
 
