@@ -111,6 +111,12 @@ class StoreUnavailable(MamError):
     exit_code = 9
 
 
+class StoreUnconfirmed(StoreUnavailable):
+    """{store}: the server did not confirm the write within {seconds} s (a synchronous standby may be away). It may have
+    taken effect: ask with `mam list` or `mam get` before you repeat it. A job with a key may be registered again with
+    the same --key."""
+
+
 class StoreOutdated(StoreUnavailable):
     """{store} has schema {version} of {current}; `mam init --store {store}` brings it up to date."""
 

@@ -16,10 +16,12 @@ COMMANDS = {
     "complete": "complete {running} --attempt {attempt} --result r",
     "fail": "fail {running} --attempt {attempt} --reason r",
     "fail retryably": "fail {running} --attempt {attempt} --reason r --retryable",
+    "ask": "ask Which --job {running} --attempt {attempt}",
     "release": "release {running} --attempt {attempt}",
     "cancel": "cancel {pending}",
     "retry": "retry {ended}",
     "seen": "seen {ended} --by anna",
+    "edit": "edit {pending} --priority 5 --at +1h",
     "set a status": "status {pending} --set completed",
     "pause": "pause --agent somebody",
     "resume": "resume --agent somebody",
@@ -58,6 +60,7 @@ def parted(command: str) -> tuple[dict[str, str], list[str]]:
 ELSEWHERE = {
     "run": "work/test_run_command.py",
     "rebuild": "faults/test_kills.py",
+    "answer": "faults/test_kills.py",
     "subscribe": "bus/test_subscribe_all.py",
     "inbox watch": "inbox/test_dropping.py",
     "workspaces": "work/test_cleanup.py",
@@ -70,12 +73,18 @@ ELSEWHERE = {
 """Those that live on, or start what lives on: the file below tests/ that kills them, or what they have started."""
 
 READERS = {
-    "watch", "list", "wait", "result", "output", "logs", "get", "show", "broker", "explain", "brief", "where", "doctor",
+    "watch", "list", "questions", "show", "wait", "result", "output", "logs", "get", "broker", "explain", "brief",
+    "where", "doctor",
     "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "diff", "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
 }  # fmt: skip
 """They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a
 store of its own that ends with it."""
 
-SAME = {"admin cleanup": "agents cleanup", "config edit": "config set"}
+SAME = {
+    "admin cleanup": "agents cleanup",
+    "config edit": "config set",
+    "publish_event": "publish",
+    "job_subscriber": "subscribe",
+}
 """Verbs that write what another one writes, by the same function."""

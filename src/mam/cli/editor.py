@@ -1,4 +1,4 @@
-"""The user's editor: VISUAL, EDITOR, otherwise vi."""
+"""Open a file in the user's editor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mam.errors import BadInput, Refused
 
 
 def open_editor(path: str) -> None:
-    """Returns when the editor has ended with success."""
+    """VISUAL, EDITOR, otherwise vi. Raises if the editor does not start or does not succeed."""
     import shlex
     import subprocess
 

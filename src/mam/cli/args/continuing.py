@@ -5,7 +5,6 @@ from __future__ import annotations
 from mam.cli.args.job_options import (
     add_check_options,
     add_limit_options,
-    add_sign,
     check_choice,
     due_ms,
     trusted_script,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 NOT_FOR_CONTINUATIONS = (
     "agent", "agent_session", "workdir", "fresh", "worktree", "after", "on_dependency_failure", "exclusive",
+    "broker", "topic_prefix", "sign", "auth_token",
 )  # fmt: skip
 """Options of a new job that a continuation takes from its conversation."""
 
@@ -30,7 +30,6 @@ NOT_FOR_CONTINUATIONS = (
 def add_continuation_options(parser: Parser) -> None:
     add_limit_options(parser)
     add_check_options(parser)
-    add_sign(parser)
 
 
 def continuation_choices(options: Options) -> dict[str, Any]:
@@ -49,15 +48,13 @@ def continuation_choices(options: Options) -> dict[str, Any]:
     return {name: value for name, value in choices.items() if value is not None}
 
 
-def register_continuation(
-    registry: Registry, name: str, prompt: str, choices: dict[str, Any], *, sign: bool
-) -> Registration:
+def register_continuation(registry: Registry, name: str, prompt: str, choices: dict[str, Any]) -> Registration:
     """A conversation that is gone from this host is reported before anything is registered."""
     from mam.work.conversations import check_can_resume_here
 
     old = registry.get(name)
     check_can_resume_here(old)
-    registration = registry.continue_job(old.job_id, prompt=prompt, sign=sign, **choices)
+    registration = registry.continue_job(old.job_id, prompt=prompt, **choices)
     job = registration.job
     if registration.created and not job.status.ended and job.after:
         say(f"it starts when job {job.continues[:8] if job.continues else ''} has ended")

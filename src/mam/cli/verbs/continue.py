@@ -36,7 +36,7 @@ def run(options: Options) -> int:
         raise BadInput(why="`mam continue` does not work inside a job; use `mam register`")
     name, prompt = _job_and_prompt(options)
     registry = registry_of(options)
-    registration = register_continuation(registry, name, prompt, continuation_choices(options), sign=options.sign)
+    registration = register_continuation(registry, name, prompt, continuation_choices(options))
     job = registration.job
     if not registration.created:
         say(f"a job with the key {job.key} exists and is {job.status}")

@@ -17,7 +17,7 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
 from mam.errors import MamError
-from mam.stores.postgres.connection import text
+from mam.stores.postgres.connection import NoAnswer, text
 from mam.stores.sql.queries import FIXED, SHARED, load_queries
 from mam.stores.sql.rows import COLUMNS
 from mam.util.frozen import Frozen
@@ -73,6 +73,8 @@ class Client:
         self._lost_work: Work | None = None
         self._inherited: list[Connection | None] = []
         self._connection: Connection | None = None
+        self.connections = 0
+        """How often it connected; a new connection may lead to another server."""
         self._use(self._open())
 
     @property
@@ -84,7 +86,7 @@ class Client:
 
     def version(self) -> list[Any]:
         """The version of the schema. It also shows whether a pooler is in between, which hides the server process."""
-        rows = self.once(lambda: self._send(QUERIES["version"], None), lambda: None)
+        rows = self.once(lambda: self._send(QUERIES["version"], None), lambda: None, is_read=True)
         if any(process != self._connected().info.backend_pid for _version, process in rows):
             self._server.is_pooled = True
             self._connected().prepare_threshold = self._work = None
@@ -95,7 +97,7 @@ class Client:
         self._notice_fork()
         if self.in_act:
             return self._send(QUERIES[query], values)
-        return self.once(lambda: self.write(query, values), lambda: None)
+        return self.once(lambda: self.write(query, values), lambda: None, is_read=True)
 
     def write(self, query: str, values: Values) -> list[Any]:
         """One statement as its own transaction; only inside `once`, which handles failures."""
@@ -124,7 +126,7 @@ class Client:
             with self._connected().cursor() as cursor:
                 cursor.executemany(text(QUERIES[query]), each)
 
-    def once(self, do: Callable[[], T], found: Callable[[], T | None]) -> T:
+    def once(self, do: Callable[[], T], found: Callable[[], T | None], *, is_read: bool = False) -> T:
         """Runs an act whose only write is its last statement. After a lost response, `found` returns the outcome if the
         act took effect."""
         self._notice_fork()
@@ -134,9 +136,12 @@ class Client:
                 return do()
             except psycopg.Error as error:
                 is_lost = self._drop_if_lost()
+                if isinstance(error, NoAnswer) and not is_read:
+                    raise self._server.unconfirmed() from None
                 self._pause_or_raise(error, ends, is_lost=is_lost)
             done = found() if is_lost else None
             if done is not None:
+                self._confirm()
                 return done
 
     def act(self, do: Callable[[], T], is_done: Callable[[], bool]) -> T:
@@ -154,6 +159,8 @@ class Client:
                     return done
                 except psycopg.Error as error:
                     is_lost = self._undone()
+                    if commits and isinstance(error, NoAnswer):
+                        raise self._server.unconfirmed() from None
                     self._pause_or_raise(error, ends, is_lost=is_lost)
                 except BaseException:
                     self._undone()
@@ -161,7 +168,13 @@ class Client:
                 finally:
                     self._holder = None
                 if commits and is_lost and is_done():
+                    self._confirm()
                     return done  # type: ignore[return-value]
+
+    def _confirm(self) -> None:
+        """A commit whose response was lost may be on this server alone. The next commit waits for the standby, if there
+        is one, and for everything before it."""
+        self.once(lambda: self.write("confirm", {}), lambda: None)
 
     def connect(self) -> Connection:
         """Opens a new connection; the server may be restarting."""
@@ -186,6 +199,8 @@ class Client:
     def _send(self, query: str, values: Values | None) -> list[Any]:
         """Sends one statement; every statement goes through here."""
         cursor = self._connected().execute(text(query), values, prepare=values is not None)
+        while values is None and cursor.nextset():
+            pass  # behind a pooler a transaction begins with two statements; the last one answers
         answer = cursor.pgresult  # `description` would describe each of fifty columns
         return cursor.fetchall() if answer is not None and answer.nfields else []
 
@@ -199,6 +214,7 @@ class Client:
 
     def _use(self, connection: Connection) -> Connection:
         self._connection = connection
+        self.connections += 1
         self._work = None if self._server.is_pooled else Work(process=connection.info.backend_pid)
         if self._lost_work is not None:
             self._end_work(connection, self._lost_work)
@@ -206,12 +222,9 @@ class Client:
         return connection
 
     def _begin(self) -> None:
-        cursor = self._connected().execute(text(self._server.begin))
+        for process, began, *_settings in self._send(self._server.begin, None):
+            self._work = Work(process=process, began=began)
         self._holder = get_ident()
-        if self._server.is_pooled:
-            cursor.nextset()
-            for process, began, *_settings in cursor:
-                self._work = Work(process=process, began=began)
 
     def _end_work(self, connection: Connection, work: Work) -> None:
         ends = time.monotonic() + PATIENCE_SECONDS
@@ -249,6 +262,9 @@ class Client:
 
     def _pause_or_raise(self, error: psycopg.Error, ends: float, *, is_lost: bool) -> None:
         passing = isinstance(error, psycopg.OperationalError) and not isinstance(error, errors.QueryCanceled)
+        if isinstance(error, errors.ReadOnlySqlTransaction) and self._connection is not None:
+            self._connection.close()  # this server is no primary any more; another host of the address may be
+            is_lost = True
         if not (is_lost or passing or isinstance(error, _AGAIN)) or time.monotonic() >= ends:
             raise self._server.unavailable(error) from None
         if not isinstance(error, _AGAIN):

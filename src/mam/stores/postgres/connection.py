@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from psycopg.abc import PQGen
 
-    from mam.errors import StoreMissing, StoreUnavailable
+    from mam.errors import StoreMissing, StoreUnavailable, StoreUnconfirmed
 
     RV = TypeVar("RV")
     Connection = psycopg.Connection[Any]
@@ -49,7 +49,10 @@ class AnsweringConnection(psycopg.Connection["Any"]):
 
 
 class NoAnswer(psycopg.OperationalError):
-    """The server did not answer in time. What it was asked for may take effect later."""
+    """The server did not answer in time; what it was asked for may take effect later."""
+
+    def __str__(self) -> str:
+        return f"the server did not answer within {limits.ANSWER_SECONDS:g} s"
 
 
 class Server:
@@ -101,6 +104,11 @@ class Server:
         from mam.stores.postgres.error_messages import refusal
 
         return refusal(self, error)
+
+    def unconfirmed(self) -> StoreUnconfirmed:
+        from mam.errors import StoreUnconfirmed
+
+        return StoreUnconfirmed(store=self.address, seconds=f"{limits.ANSWER_SECONDS:g}")
 
     def without_password(self, message: str) -> str:
         secret = str(self._given.get("password") or "")

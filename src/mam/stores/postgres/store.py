@@ -12,7 +12,7 @@ from _thread import get_ident
 
 import psycopg
 
-from mam.errors import AlreadyRegistered, BadRecord, MamError, UnknownJob
+from mam.errors import AlreadyRegistered, BadRecord, MamError, StoreUnavailable, UnknownJob
 from mam.jobs import acts
 from mam.jobs.ending import end
 from mam.jobs.sweep import SWEEP_LIMIT
@@ -20,10 +20,12 @@ from mam.stores.common import changed_fields, new_claim_id
 from mam.stores.port import Registration
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
+from mam.stores.postgres.journal_memory import JournalMemory
 from mam.stores.postgres.listener import Listener, Poll
 from mam.stores.postgres.ownership import stores_elsewhere
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
+from mam.stores.sql.base import ORDER_FIELDS
 from mam.stores.sql.rows import column_values, parse_row
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
@@ -32,7 +34,7 @@ from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from mam.jobs.change import AuditRecord
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
     from mam.stores.outputs import Outputs
-    from mam.stores.port import Act, ClaimRequest
+    from mam.stores.port import Act, ClaimRequest, Entry
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
     from mam.util.clock import Clock
@@ -101,6 +103,9 @@ class PostgresStore(SqlStore):
         """The journal entries that the open transaction writes at its end."""
         self._listeners: dict[tuple[int, int], Listener | Poll] = {}
         """One for each waiting process and thread: a notification that one reads is lost to the others."""
+        self._memory = JournalMemory()
+        self._checked = self._client.connections
+        """At which connection the journal was compared with the memory."""
         self.hears_notifications: bool | None = None
         """None until the first wait."""
         try:
@@ -168,7 +173,7 @@ class PostgresStore(SqlStore):
                 if not change.lines:
                     return (change.job,)
                 fields = changed_fields(row.job, change)
-                if "prompt" in fields:
+                if "prompt" in fields or fields.keys() & ORDER_FIELDS:
                     return None
                 written.append(change.job)
                 values = {**column_values(change.job, moment), "version": row.version}
@@ -308,6 +313,45 @@ class PostgresStore(SqlStore):
     def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
         self._entries.append(_entry(job, None, fields, lines))
 
+    def end_offset(self) -> str:
+        rows = self._rows("newest entry")
+        while self._is_reconnected():
+            self._check_journal()
+            rows = self._rows("newest entry")
+        for number, job_id, lines in rows:
+            self._memory.note(number, job_id, lines)
+            return self._memory.offset(number)
+        return self._memory.offset(0)
+
+    def entries(self, offset: str | None) -> Iterator[Entry]:
+        after = str(self._memory.number(offset))
+        for entry in super().entries(after):
+            offset = self._memory.offset(entry.number)
+            yield entry if entry.offset == offset else entry.replace(offset=offset)
+
+    def _entry_rows(self, after: int, upto: int) -> list[Any]:
+        offset = self._memory.offset(after)
+        rows = super()._entry_rows(after, upto)
+        while self._is_reconnected():
+            self._check_journal()
+            rows = super()._entry_rows(self._memory.number(offset), upto)
+        for number, job_id, _fields, lines in rows:
+            self._memory.note(number, job_id, lines)
+        return rows
+
+    def _is_reconnected(self) -> bool:
+        """The server may then be a standby that lacked the last entries, or restored from a backup."""
+        return self._checked != self._client.connections
+
+    def _check_journal(self) -> None:
+        self._checked = self._client.connections
+        lost_after = self._memory.lost_after(super()._entry_rows)
+        if lost_after is not None:
+            from mam.util.notices import warn
+
+            lost = f"lost the entries of its journal after number {lost_after} (a standby took over that lacked them,"
+            warn("mam.store", f"{self.address} {lost} or a backup was restored); going on from there")
+
     def wait(self, offset: str, timeout: float) -> bool:
         me = (os.getpid(), get_ident())
         try:
@@ -315,7 +359,8 @@ class PostgresStore(SqlStore):
             if listener is None:
                 self._listeners[me] = self._listener()
                 return True  # an entry may have come before LISTEN: the caller checks once more
-            return self.end_offset() != offset or listener.wait(timeout)
+            is_behind = self._memory.number(self.end_offset()) != self._memory.number(offset)
+            return is_behind or listener.wait(timeout)
         except psycopg.Error:
             lost = self._listeners.pop(me, None)
             if lost is not None:
@@ -374,7 +419,11 @@ class PostgresStore(SqlStore):
         self._in_transaction(self._client.many, "keep secret", rows)
 
     def secrets(self, job_id: str) -> dict[str, str]:
-        return dict(self._rows("secrets", job_id=job_id))
+        found = dict(self._rows("secrets", job_id=job_id))
+        if None in found:
+            why = f"{self._server.role} may not read the secrets of job {job_id}, which another role registered"
+            raise StoreUnavailable(store=self.address, problem=f"{why}; docs/stores.md says which rights that needs")
+        return found
 
     # -- for the relays of all hosts (mam.bus.place_postgres) ----------------------------------------------------------
 
