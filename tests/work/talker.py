@@ -36,6 +36,9 @@ echo "{$end,\"session_id\":\"$session\",$tokens}"
 """
 
 
+AGENT = ("--agent", "claude-code")
+
+
 class Desk:
     """A person at a repository: `run` gives a job to the stand-in, with shell lines for it to do."""
 
@@ -47,7 +50,7 @@ class Desk:
 
     def run(self, *lines: str, words: tuple[str, ...] = ("--worktree",), code: int = 0) -> str:
         """The id of the job, which has ended."""
-        ran = self.mam("run", "work\n" + "\n".join(f"do: {line}" for line in lines), *words, "--json", **AGENT)
+        ran = self.mam("run", "work\n" + "\n".join(f"do: {line}" for line in lines), *words, *AGENT, "--json")
         assert ran.code == code, ran.stderr
         return str(ran.json["job_id"])
 
@@ -62,9 +65,6 @@ class Desk:
 
     def files(self, revision: str = "HEAD") -> set[str]:
         return set(self.repository.git("ls-tree", "-r", "--name-only", revision).splitlines())
-
-
-AGENT = {"MAM_DEFAULT_AGENT": "claude-code"}
 
 
 @pytest.fixture(name="desk")

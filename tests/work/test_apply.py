@@ -102,8 +102,9 @@ def test_what_it_cannot_do_is_said_in_one_line(desk: Desk, hindrance: str) -> No
         (desk.path / ".git/MERGE_HEAD").write_text(desk.repository.git("rev-parse", "HEAD"))
     elif hindrance == "running":
         job = desk.queue(job, "true")
-    env = {"MAM_SOCKET": "/x"} if hindrance == "inside a job" else {}
-    desk.mam("apply", job, **env).failed(1, words)
+    if hindrance == "inside a job":
+        desk.mam.env["MAM_SOCKET"] = "/x"
+    desk.mam("apply", job).failed(1, words)
 
 
 def test_a_repeat_completes_what_a_killed_apply_left(desk: Desk) -> None:
