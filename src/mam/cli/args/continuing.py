@@ -41,7 +41,7 @@ def continuation_choices(options: Options) -> dict[str, Any]:
     choices = {
         "timeout_sec": options.timeout, "idle_timeout_sec": options.idle_timeout, "priority": options.priority,
         "max_retries": options.max_retries, "permissions": check_choice("--permissions", options.permissions),
-        "on_idle": check_choice("--on-idle", options.on_idle), "artifacts": options.artifact,
+        "on_idle": check_choice("--on-idle", options.on_idle), "model": options.model, "artifacts": options.artifact,
         "retry_on_exit": options.retry_on_exit or None, "validation": trusted_script(options),
         "key": options.key, "due_ms": due_ms(options),
     }  # fmt: skip

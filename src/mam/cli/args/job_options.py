@@ -66,6 +66,9 @@ def add_check_options(parser: Parser) -> None:
     group.add_argument("--permissions", metavar="WORD",
                        help="what the agent may do unasked: ask, edit (files here) or full (default edit)")  # fmt: skip
     group.add_argument(
+        "--model", metavar="M", help="the model that the agent uses; default: as in [agents.NAME], or its own"
+    )
+    group.add_argument(
         "--on-idle",
         metavar="WHAT",
         help="after the idle timeout: show it as quiet (show, default) or stop the attempt (stop)",
@@ -122,6 +125,7 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
         "validation": trusted_script(options),
         "permissions": check_choice("--permissions", options.permissions),
         "on_idle": check_choice("--on-idle", on_idle),
+        "model": options.model,
         "broker": _broker(options, config),
         "topic_prefix": options.topic_prefix,
     }
