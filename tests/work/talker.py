@@ -1,5 +1,5 @@
 """A stand-in for Claude Code that keeps conversations: it prints stream-JSON, writes a session file, and runs the lines
-of its brief that begin with `do: `."""
+of its brief that begin with `do: `, or what `~/.acts` names for words of its brief."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ echo '{}' >>"$folder/$session.jsonl"
 echo "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"$session\"}"
 failed=false
 printf '%s\n' "$brief" | sed -n 's/^do: //p' | sh || failed=true
+if [ -f "$HOME/.acts" ]; then
+    while IFS='|' read -r words act; do
+        case $brief in *"$words"*) sh -c "$act" </dev/null || failed=true ;; esac
+    done <"$HOME/.acts"
+fi
 said="turn $(wc -l <"$folder/$session.jsonl") done"
 text="{\"content\":[{\"type\":\"text\",\"text\":\"$said\"}]}"
 echo "{\"type\":\"assistant\",\"session_id\":\"$session\",\"message\":$text}"

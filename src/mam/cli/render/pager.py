@@ -23,7 +23,7 @@ def show_in_pager(parts: Iterator[bytes], git: Git) -> None:
     from mam.cli.render.escapes import EscapeFilter
 
     escapes, pager = EscapeFilter(), users_pager(git)
-    if pager in ("", "cat"):
+    if pager in ("", "cat") or not _can_start(pager):
         for part in parts:
             sys.stdout.buffer.write(escapes.filter(part))
         return
@@ -36,6 +36,13 @@ def show_in_pager(parts: Iterator[bytes], git: Git) -> None:
                 process.stdin.write(escapes.filter(part))
         except BrokenPipeError:
             return  # the user has left the pager
+
+
+def _can_start(pager: str) -> bool:
+    """Whether its program is there; a minimal system has no less."""
+    from mam.machine.environment import find_program
+
+    return any(letter in pager for letter in "$;|&(<>'\"") or find_program(pager.split()[0], os.environ) is not None
 
 
 def users_pager(git: Git) -> str:
