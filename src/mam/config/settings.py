@@ -33,6 +33,7 @@ class Config(Frozen):
     commands: dict[str, Values] = {}  # noqa: RUF012
     prices: dict[str, Values] = {}  # noqa: RUF012
     children: Values = {}  # noqa: RUF012
+    output: Values = {}  # noqa: RUF012
     broker: Values = {}  # noqa: RUF012
     inbox: Values = {}  # noqa: RUF012
     queue: Values = {}  # noqa: RUF012
@@ -104,6 +105,10 @@ SETTINGS = (
         meaning="What jobs may grant to the jobs that they register, beyond their own rights.",
     ),
     Setting(
+        name="output", kind=dict,
+        meaning="What a worker stores of the output of its jobs, so that other hosts can read it.",
+    ),
+    Setting(
         name="broker", kind=dict,
         meaning="Where events are sent. Taken whole from one file, so that no password goes to another file's host.",
     ),
@@ -125,7 +130,7 @@ SETTINGS = (
 KINDS = {str: "a text", bool: "true or false", float: "a number", int: "a whole number", dict: "a table",
          list: "a list"}  # fmt: skip
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_TABLES = ("workdirs", "commands", "prices", "repos", "children")
+_TABLES = ("workdirs", "commands", "prices", "repos", "children", "output")
 
 
 def load_config() -> Config:

@@ -1,4 +1,4 @@
-"""Describes and checks the settings tables: workdirs, commands, prices, broker and children."""
+"""Describes and checks the settings tables: workdirs, commands, prices, broker, children and output."""
 
 from __future__ import annotations
 
@@ -78,6 +78,23 @@ CHILDREN = (
     ),
 )  # fmt: skip
 """The keys of the table `[children]`."""
+OUTPUT = (
+    Setting(
+        name="upload", kind=str, choices=("none", "conversation", "all"),
+        meaning="What a worker copies into the store: the output of coding agents (`conversation`), or also that of "
+        "other agents, diffs and artifacts (`all`, the default). Known secrets are masked.",
+    ),
+    Setting(
+        name="limit_mib", kind=float, limits=(0, 1024),
+        meaning="How many MiB of the beginning and of the end of an output, and of each file, the store keeps; 4 if "
+        "unset.",
+    ),
+    Setting(
+        name="keep_days", kind=float, limits=(0, 36500),
+        meaning="After how many days workers and `mam prune` remove them; 14 if unset.",
+    ),
+)  # fmt: skip
+"""The keys of the table `[output]`."""
 _PRICE_LIMITS = (0, 100_000)
 _PRICE_EXAMPLE = "{input = 1.25, output = 10}"
 
@@ -96,7 +113,7 @@ PRICE = (
     ),
 )  # fmt: skip
 """The keys of a table `[prices.NAME]`."""
-TABLES = {"broker": BROKER, "children": CHILDREN}
+TABLES = {"broker": BROKER, "children": CHILDREN, "output": OUTPUT}
 """The tables with fixed names, for `mam config`, the reference and the checks."""
 BUILT_IN = ("shell", "human")
 """Agents that no user can redefine."""

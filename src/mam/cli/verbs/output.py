@@ -1,7 +1,7 @@
 """Show what a job's agent printed, during the run or afterwards.
 
-On a terminal, mam removes escape sequences other than colours. In a pipe, the output is byte for byte. `mam logs` shows
-the history of the job.
+On a terminal, mam removes escape sequences other than colours. In a pipe, the output is byte for byte. If the agent ran on
+another host, mam shows what its worker copied into the store. `mam logs` shows the history of the job.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
     from mam.jobs.record import Job
     from mam.registry import Registry
+    from mam.work.output_source import LocalOutput, StoredOutput
 
 
 def add_arguments(parser: Parser) -> None:
@@ -32,20 +33,20 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     job = registry.get(named_job(options))
     attempt = job.attempt if options.attempt is None else options.attempt
-    log = output_log(registry, job, attempt)
-    if not os.path.exists(log) and not (options.follow and not job.status.ended):
-        raise Refused(why=f"Job {job.job_id} has no output here{_where(job, attempt)}.")
+    source = output_source(registry, job.job_id, attempt)
+    if not source.exists() and not (options.follow and not job.status.ended):
+        raise Refused(why=f"Job {job.job_id} has no output{_why_none(job, attempt)}.")
     if options.json:
-        return _as_json(job, attempt, log)
-    chunks = _followed(registry, job, attempt) if options.follow else _read(log)
+        return _as_json(job, attempt, source)
+    chunks = _followed(registry, job, attempt) if options.follow else source.read()
     print_output(chunks)
     return 0
 
 
-def output_log(registry: Registry, job: Job, attempt: int) -> str:
-    from mam.work.state_dirs import existing_output_path, work_directory
+def output_source(registry: Registry, job_id: str, attempt: int) -> LocalOutput | StoredOutput:
+    from mam.work.output_source import output_of
 
-    return existing_output_path(work_directory(registry.store.address), job.job_id, attempt)
+    return output_of(registry, job_id, attempt)
 
 
 def print_output(chunks: Iterator[bytes]) -> None:
@@ -58,16 +59,8 @@ def print_output(chunks: Iterator[bytes]) -> None:
         sys.stdout.buffer.flush()
 
 
-def _read(log: str) -> Iterator[bytes]:
-    from mam.work.output_log import read
-
-    return read(log)
-
-
 def _followed(registry: Registry, job: Job, attempt: int) -> Iterator[bytes]:
     """New output, until this attempt no longer holds the job."""
-    from mam.work.output_log import follow
-
     job = _begun(registry, job, attempt)
     attempt = max(attempt, job.attempt) if attempt == 0 else attempt
 
@@ -75,9 +68,9 @@ def _followed(registry: Registry, job: Job, attempt: int) -> Iterator[bytes]:
         now = registry.store.get(job.job_id)
         return now.status != "running" or now.attempt != attempt
 
-    log = output_log(registry, job, attempt)
-    if os.path.exists(log) or not ended():
-        yield from follow(log, ended)
+    source = output_source(registry, job.job_id, attempt)
+    if source.exists() or not ended():
+        yield from source.follow(ended)
 
 
 def _begun(registry: Registry, job: Job, attempt: int) -> Job:
@@ -92,16 +85,16 @@ def _begun(registry: Registry, job: Job, attempt: int) -> Job:
     return job
 
 
-def _as_json(job: Job, attempt: int, log: str) -> int:
-    text = b"".join(_read(log)).decode(errors="replace")
+def _as_json(job: Job, attempt: int, source: LocalOutput | StoredOutput) -> int:
+    text = b"".join(source.read()).decode(errors="replace")
     print_json({"job_id": job.job_id, "attempt": attempt, "output": text})
     return 0
 
 
-def _where(job: Job, attempt: int) -> str:
+def _why_none(job: Job, attempt: int) -> str:
     host = (job.run or {}).get("host")
     if not job.attempt:
         return ": it has not run yet"
     if isinstance(host, str) and host != os.uname().nodename:
-        return f": it ran on {host}"
-    return f": no worker of this user on this host ran attempt {attempt}"
+        return f" here: it ran on {host}, whose worker stored none ([output] in its settings), or its time is over"
+    return f" here: no worker of this user on this host ran attempt {attempt}, and the store has none"
