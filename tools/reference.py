@@ -62,7 +62,8 @@ ENVIRONMENT = {
     "MAM_DEBUG": "1 shows the traceback of an unexpected error.",
     "EDITOR": "The program that `mam config edit` opens.",
     "VISUAL": "Takes precedence over EDITOR.",
-    "TERM": "`dumb` makes `mam watch` print plain lines.",
+    "TERM": "`dumb` makes `mam watch` print plain lines, and turns colours off.",
+    "NO_COLOR": "If set, mam prints no colours.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; otherwise `delegate_job_logs` beside the store.",
     "CODEX_HOME": "The directory of Codex's sessions, which mam reads to find rejected commands and the start of a "
     "turn; `~/.codex` if unset.",
@@ -96,6 +97,11 @@ LINE_SENTENCES = {
     "imported": "Sequence numbers (`seq` to `upto`) that a record had used before mam first read it.",
     "adopted": "Another program changed the record: the `fields` that mam took over and those that it `restored`.",
     "said": "The outcome that the agent reported (`status`) while a worker held the claim. The worker checks it first.",
+    "asked": "The agent asks a person: the number of the `question`, its `kind`, the `tool`, and the `digest` of what "
+    "is asked. The record has the text.",
+    "answered": "A question was answered or its deadline passed: `decided` by a person, a rule or the deadline, `by` "
+    "whom, `after_seconds`, the `answer` to a permission, and the `reason`.",
+    "withdrawn": "The attempt ended while its question was open.",
     "settled": "All dependencies have ended, and the job now waits for its start time.",
     "refused": "A rejected write that came too late (`verb`, `why`), or an illegal status that another program wrote.",
     "migrated": "The job came from another registry, in this `status`. Its events follow, unless this log has them.",

@@ -1,6 +1,7 @@
 """The table of agents that mam knows. Everything that lists agents is derived from it.
 
-To add an agent, write its adapter (`mam/work/adapters/`), its report reader (`mam/work/reports/`) and one row here.
+To add an agent, write its adapter (`mam/work/adapters/`), its report reader (`mam/work/reports/`), its conversation
+reader (`mam/conversation/`) and one row here.
 `tests/work/test_agent_table.py` reports what a row still lacks. The table names modules by string: most commands need
 the names of the agents, and none of their code.
 """
@@ -25,6 +26,8 @@ class AgentKind(Frozen):
     """The npm package that installs the program."""
     reader: str = ""
     """`module:class` of the report reader, which parses the agent's output."""
+    conversation: str = ""
+    """`module:class` of the conversation reader, which shows the agent's output to people."""
     login: str = ""
     """What a user who is not logged in has to do."""
     hooks: str = ""
@@ -63,6 +66,7 @@ _ROWS = (
         program="claude",
         package="@anthropic-ai/claude-code",
         reader="mam.work.reports.claude_code:ClaudeCodeReader",
+        conversation="mam.conversation.claude_code:ClaudeCodeConversation",
         login="run `claude` once and use /login, or set ANTHROPIC_API_KEY",
         hooks="mam.agents.hook_setup:add_claude_hooks",
         config_directory=".claude",
@@ -77,6 +81,7 @@ _ROWS = (
         program="codex",
         package="@openai/codex",
         reader="mam.work.reports.codex:CodexReader",
+        conversation="mam.conversation.codex:CodexConversation",
         login="run `codex login`, or set the key that your provider needs",
         hooks="mam.agents.hook_setup:add_codex_hooks",
         reaches_mam_in_sandbox=False,
@@ -91,6 +96,7 @@ _ROWS = (
         program="opencode",
         package="opencode-ai",
         reader="mam.work.reports.opencode:OpenCodeReader",
+        conversation="mam.conversation.opencode:OpenCodeConversation",
         login="run `opencode auth login`",
         hooks="mam.agents.hook_setup:add_opencode_hooks",
         escape_presses=2,

@@ -65,6 +65,12 @@ class ClaimLost(MamError):
     exit_code = 4
 
 
+class AnswerTooLate(MamError):
+    """Question {question} {why}; the answer was not stored."""
+
+    exit_code = 4
+
+
 class GenerationLost(MamError):
     """Agent {agent} belongs to generation {owner} now; generation {generation} has been replaced and must stop."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from functools import lru_cache, partial
 
-from mam.errors import AmbiguousId, AttemptNeeded, BadInput, ClaimLost, Refused, UnknownJob
+from mam.errors import AmbiguousId, AnswerTooLate, AttemptNeeded, BadInput, ClaimLost, Refused, UnknownJob
 from mam.jobs import acts, input_rules
 from mam.jobs.ending import End
 from mam.jobs.record import MAX_COUNT
@@ -389,7 +389,7 @@ class Registry:
         """Calls `do` with the id of the job, which may be given by a prefix, and whether its artifacts are checked."""
         try:
             changed = do(job if input_rules.is_job_id(job) else self.resolve(job), looked)
-        except (acts.ArtifactCheckNeeded, ClaimLost, UnknownJob) as stopped:
+        except (acts.ArtifactCheckNeeded, AnswerTooLate, ClaimLost, UnknownJob) as stopped:
             changed = self._handle(stopped, job, verb, do)
         self._sync_audit()
         return changed
@@ -409,8 +409,8 @@ class Registry:
                     raise Refused(why=why) from None
                 if (job_id := self.resolve(job)) != job:
                     return self._apply(job_id, verb, do)
-            case ClaimLost() if self._audit is not None:
-                self._audit.refused(self.store, str(stopped.facts["job"]), verb, str(stopped))
+            case ClaimLost() | AnswerTooLate() if self._audit is not None:
+                self._audit.refused(self.store, str(stopped.facts.get("job", job)), verb, str(stopped))
         raise stopped
 
     def _sync_audit(self) -> None:

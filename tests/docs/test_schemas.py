@@ -12,10 +12,13 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from referencing import Registry as Schemas
 from referencing import Resource
 
+from mam import questions
 from mam.audit.log import iter_lines, list_jobs, read_meta
 from mam.audit.sync import AuditLog
 from mam.errors import ClaimLost
 from mam.events.event import EVENTS
+from mam.jobs.question import Draft, Question
+from mam.jobs.question_acts import Answer
 from mam.jobs.record import Job
 from mam.jobs.status import Status
 from mam.registry import Registry
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[2] / "schemas"
-NAMES = ("job.schema.json", "event.schema.json", "audit_line.schema.json")
+NAMES = ("job.schema.json", "question.schema.json", "event.schema.json", "audit_line.schema.json")
 
 
 @cache
@@ -75,6 +78,7 @@ class World:
         registry.publish(ended, event="permission_required", detail="may I?", data={"tool": "rm"}, attempt=1)
         registry.publish(ended, event="progress", detail="at /home/me/secret/file.txt", data={"status": "half"})
         registry.heartbeat(ended, attempt=1)
+        self._ask(ended)
         registry.complete(ended, attempt=1, result="here")
         failed = self._claimed("fails")
         registry.fail(failed, reason="no", attempt=1)
@@ -95,6 +99,17 @@ class World:
         AuditLog(str(self.logs_dir)).append_local(
             lost, {"timestamp": "2026-01-01T00:00:00Z", "event": "received", "job_id": lost, "payload": {"seq": 1}}
         )
+
+    def _ask(self, job_id: str) -> None:
+        """An answered question, one whose deadline passed, and one that the end of the job withdraws."""
+        push = Draft(kind="permission", text="git push", tool="Bash", input={"command": "git push"})
+        asked = questions.ask(self.registry, job_id, push, attempt=1).question
+        given = Answer(number=asked.number, attempt=1, digest=asked.digest, answer="deny", by="me@pc", reason="no")
+        questions.answer(self.registry, job_id, given)
+        questions.ask(self.registry, job_id, push.replace(deadline_seconds=1.0), attempt=1)
+        self.clock.advance(2)
+        self.registry.sweep()
+        questions.ask(self.registry, job_id, Draft(kind="question", text="Which?", choices=("a", "b")), attempt=1)
 
     def _claimed(self, prompt: str, label: str = "a") -> str:
         self.registry.register(prompt=prompt, agent="claude-code", label=label, workdir="/tmp")
@@ -172,6 +187,7 @@ def test_the_seeds_own_record_fits() -> None:
 
 def test_the_record_is_described_field_by_field() -> None:
     assert list(schema("job.schema.json")["properties"]) == [name for name in Job.field_names if name != "unknown"]
+    assert list(schema("question.schema.json")["properties"]) == list(Question.field_names)
     assert schema("job.schema.json")["$defs"]["status"]["enum"] == [str(status) for status in Status]
     assert schema("event.schema.json")["properties"]["event"]["enum"] == list(EVENTS)
 
@@ -180,6 +196,7 @@ BROKEN_RECORDS: list[dict[str, Any]] = [
     {"schema_version": 2}, {"job_id": "../x"}, {"status": "banana"}, {"created_at": "yesterday"}, {"prompt": None},
     {"broker": {}}, {"timeout_sec": -1}, {"timeout_sec": "3600"}, {"last_seq": 1.5}, {"expected_artifacts": "a.md"},
     {"lease": {"expires_at": "2026-01-01T00:00:00.000Z"}}, {"lease": {}}, {"due_at": "2026-01-01"}, {"workdir": "here"},
+    {"may_ask": 1}, {"questions": {}}, {"questions": [{"number": 1}]},
     {"claim_id": ""}, {"claim_id": "a b"}, {"claim_id": 7},
 ]  # fmt: skip
 

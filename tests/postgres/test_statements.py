@@ -12,10 +12,12 @@ import psycopg
 import pytest
 
 from mam.errors import MamError
-from mam.jobs import acts, worker_acts
+from mam.jobs import acts, question_acts, worker_acts
 from mam.jobs.draft import draft_job
 from mam.jobs.ending import End
 from mam.jobs.pause import Pause
+from mam.jobs.question import Draft
+from mam.jobs.question_acts import Answer
 from mam.jobs.record import Job
 from mam.jobs.status import COMPLETED, ERROR, RUNNING
 from mam.stores.memory import MemoryStore
@@ -40,6 +42,7 @@ TEXTS = (
     '"quoted" \\ back',
 )
 LEASES = (None, None, 60, 0.0005, 60.0015, 60.0006, 1.5, 0.1, 4000.25, 86400)
+PUSH = Draft(kind="permission", text="push?", tool="Bash", input={"command": "git push"})
 RUNS: tuple[Any, ...] = (None, {}, {"exit": 0, "text": "\0 é", "n": 1.0, "deep": [1e300, {"a": None}]})
 CHECKS: tuple[Any, ...] = (None, {}, {"artifacts": ["a"]}, {"script": {"ok": True}}, {"script": None})
 
@@ -141,12 +144,22 @@ class History:
                 partial(acts.publish, **fence, event="progress", detail="half", data={"n": 1}),
                 partial(acts.publish, **fence, event="completed", detail="said so", data={}),
                 partial(acts.release, **fence),
+                partial(question_acts.ask, **fence, draft=PUSH),
+                partial(question_acts.ask, **fence, draft=PUSH.replace(deadline_seconds=30.0)),
+                partial(question_acts.answer, given=self._answer(job)),
                 partial(acts.fail_retryable, **fence, reason="no luck", delay_seconds=5),
                 partial(worker_acts.started, **fence, run={"pid": 1}),
                 partial(acts.cancel, attempt=None, reason=None),
             )
         )
         self.both(lambda store: store.change(job.job_id, act))
+
+    def _answer(self, job: Job) -> Answer:
+        latest = job.questions[-1] if job.questions else {}
+        return Answer(
+            number=latest.get("number", 1), attempt=latest.get("attempt", 1), digest=latest.get("digest", "0" * 64),
+            answer=self.chance.choice(("allow", "deny", "perhaps")), by="me@pc",
+        )  # fmt: skip
 
     def _some_job(self) -> Job:
         """Mostly one that runs: the others are refused alike."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+from typing import Any
 
 import pytest
 
@@ -69,3 +71,36 @@ def test_copies_and_pickles_are_equal() -> None:
 
     assert pickle.loads(pickle.dumps(point)) == point
     assert copy.deepcopy(point) == point
+
+
+class Box(Frozen, frozen_json=("content", "names")):
+    content: dict[str, object]
+    names: list[str] = ["a"]  # noqa: RUF012 - frozen
+
+
+def test_json_in_a_record_is_a_frozen_copy_at_every_depth() -> None:
+    live: dict[str, object] = {"agent": {"tokens": [1]}}
+    made = [Box(content=live), Box(content={}).replace(content=live), Box.from_fields({"content": live, "names": []})]
+
+    live["agent"]["tokens"].append(2)  # type: ignore[index]
+    live["more"] = 1
+
+    for box in made:
+        assert box.content == {"agent": {"tokens": [1]}}
+        assert json.dumps(box.content) == '{"agent": {"tokens": [1]}}'
+        agent: Any = box.content["agent"]
+        with pytest.raises(TypeError, match="cannot be changed"):
+            box.content.update(x=1)
+        with pytest.raises(TypeError, match="cannot be changed"):
+            agent.pop("tokens")
+        with pytest.raises(TypeError, match="cannot be changed"):
+            agent["tokens"].append(2)
+        with pytest.raises(TypeError, match="cannot be changed"):
+            box.names.append("b")
+        assert copy.deepcopy(box) == box == pickle.loads(pickle.dumps(box))
+        assert box.replace(names=["c"]).content is box.content  # nothing is copied twice
+
+
+def test_a_default_is_not_shared_as_something_that_can_change() -> None:
+    with pytest.raises(TypeError, match="cannot be changed"):
+        Box(content={}).names.append("b")

@@ -45,6 +45,11 @@ OWN = {
     "claimant": {"agent_id": "gpu", "generation_id": "g-1"},
     "supervised": True, "said": {"status": "completed"}, "checks": {"artifacts": []}, "run": {"exit_code": 0},
     "repository": {"name": "acme/shop", "branch": "main"}, "inbox": {"root": "/prompts", "file": "a/b/c/x.prompt.md"},
+    "may_ask": False, "questions": [{
+        "number": 1, "attempt": 2, "kind": "permission", "text": "push?", "tool": "Bash", "input": {"command": "git"},
+        "digest": "0" * 64, "asked_at": "2026-06-19T09:31:00Z", "state": "answered", "answer": "deny",
+        "deadline": {"expires_at": "2026-06-19T09:32:00.500Z", "seconds": 60, "boot_id": "b", "boot_ms": 1},
+    }],
 }  # fmt: skip
 
 

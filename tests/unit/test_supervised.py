@@ -61,6 +61,20 @@ def test_the_reported_outcome_is_stored_and_does_not_end_the_job(
     assert change.job.last_seq == 0
 
 
+def test_a_worker_that_goes_on_filling_its_run_changes_no_record() -> None:
+    """Otherwise a store compares the next write with itself, and the session's name never reaches the disk."""
+    run: dict[str, object] = {"agent": {"name": "codex"}}
+    told = [
+        worker_acts.started(held(), NOW, attempt=1, run=run),
+        finish(held(), run=run),
+        worker_acts.hand_back(held(), NOW, attempt=1, run=run),
+    ]
+
+    run["agent"]["session"] = "abc"  # type: ignore[index]
+
+    assert [change.job.run for change in told] == [{"agent": {"name": "codex"}}] * 3
+
+
 def test_without_a_worker_the_report_ends_the_job() -> None:
     job = acts.claim(pending(), NOW, owner="me", lease_seconds=60).job
 

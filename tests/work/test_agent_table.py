@@ -7,6 +7,7 @@ from importlib import import_module
 import pytest
 
 from mam.agent_table import AGENTS, CODING_AGENTS, AgentKind, load
+from mam.conversation.reader import ConversationReader
 from mam.work.reports.report import Reader
 from tests.work.replay import KEPT
 
@@ -20,9 +21,13 @@ HALF_ADDED = AgentKind(
 
 def missing_parts(kind: AgentKind) -> list[str]:
     """What has to be written before mam can run this agent, one line each."""
-    missing = [f"the row has no {field}" for field in ("package", "reader", "login") if not getattr(kind, field)]
+    missing = [
+        f"the row has no {field}"
+        for field in ("package", "reader", "conversation", "login")
+        if not getattr(kind, field)
+    ]
     missing += _missing_in_adapter(kind)
-    for field, target in (("reader", kind.reader), ("hooks", kind.hooks)):
+    for field, target in (("reader", kind.reader), ("conversation", kind.conversation), ("hooks", kind.hooks)):
         if target and not _exists(target):
             missing.append(f"{field}: there is no {target}")
     recordings = [f"{kind.name}.help.json", f"{kind.name}-text.out"]
@@ -56,6 +61,11 @@ def test_the_reader_is_a_report_reader(name: str) -> None:
     assert isinstance(load(CODING_AGENTS[name].reader)(), Reader)
 
 
+@pytest.mark.parametrize("name", CODING_AGENTS)
+def test_the_conversation_reader_is_one(name: str) -> None:
+    assert isinstance(load(CODING_AGENTS[name].conversation)(), ConversationReader)
+
+
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_adapter_has_the_name_of_its_row(name: str) -> None:
     assert import_module(AGENTS[name].adapter).adapter().name == name
@@ -64,6 +74,7 @@ def test_the_adapter_has_the_name_of_its_row(name: str) -> None:
 def test_a_half_added_agent_lists_what_is_missing() -> None:
     assert missing_parts(HALF_ADDED) == [
         "the row has no package",
+        "the row has no conversation",
         "the row has no login",
         "adapter: there is no module mam.work.adapters.aider",
         "reader: there is no mam.work.reports.claude_code:AiderReader",

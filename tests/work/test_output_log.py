@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.work.output_log import OutputLog, follow, length, read
+from mam.work.output_log import OutputLog, follow, length, read, tail_start
 from tests.disks import fill
 from tests.work.support import PATIENCE
 
@@ -297,3 +297,23 @@ class TestFollow:
     def test_since_a_place(self, log: str) -> None:
         write(log, b"0123456789")
         assert b"".join(follow(log, lambda: True, 7)) == b"789"
+
+
+class TestTail:
+    @pytest.mark.parametrize("end", [b"", b"\n"])
+    @pytest.mark.parametrize("count", [1, 2, 3, 4, 9])
+    def test_the_last_lines(self, log: str, end: bytes, count: int) -> None:
+        write(log, b"one\ntwo\n\nfour" + end)
+        lines = [b"one\n", b"two\n", b"\n", b"four" + end]
+        assert everything(log, tail_start(log, count)) == b"".join(lines[-count:])
+
+    def test_nothing(self, log: str) -> None:
+        write(log)
+        assert tail_start(log, 5) == 0
+
+    def test_over_many_segments_and_a_gap(self, log: str) -> None:
+        lines = [b"%07d\n" % at for at in range(200_000)]
+        write(log, *[b"".join(lines[at : at + 1000]) for at in range(0, len(lines), 1000)], limit=1 << 20)
+        for count in (1, 1000, 50_000):
+            assert everything(log, tail_start(log, count)) == b"".join(lines[-count:])
+        assert everything(log, tail_start(log, 150_000)).endswith(lines[-1])

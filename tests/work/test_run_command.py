@@ -43,7 +43,7 @@ class TestRun:
         log.rename(older / ("0" * 20))
         assert plain("output", job).out == "later\n"
         assert plain("output", job, "--follow").out == "later\n"
-        assert plain("output", job, "--json").json["output"] == "later\n"
+        assert plain("output", job, "--json").json == {"kind": "line", "text": "later"}
         assert plain("output", job, "--attempt", "2").code == 1
 
     def test_ctrl_c_detaches_and_a_second_one_cancels(self, mam: Mam, roll: Roll) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from mam.errors import MamError
 from mam.events.event import PERMISSION_REQUIRED
+from mam.jobs.question import first_line, open_questions
 from mam.jobs.record import Job
 from mam.jobs.status import COMPLETED, RUNNING
 from mam.util.clock import Moment, iso_milli, parse_time
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Json
 
-WORKING, NEEDS_PERMISSION, QUIET, DONE, UNKNOWN, GONE = (
-    "working", "needs permission", "quiet", "done", "unknown", "gone",
+WORKING, ASKS, NEEDS_PERMISSION, QUIET, DONE, UNKNOWN, GONE = (
+    "working", "asks", "needs permission", "quiet", "done", "unknown", "gone",
 )  # fmt: skip
 HOOK, PROTOCOL, PROCESS, SCREEN = "hook", "protocol", "process", "screen"
 QUIET_SECONDS = 120
@@ -78,6 +79,9 @@ def job_state(job: Job, last_event: Json | None, moment: Moment) -> State:
     if job.status is not RUNNING:
         at_ms = _ms(job.ended_at or job.updated_at)
         return State(state=UNKNOWN, source=PROCESS, at_ms=at_ms, why=f"it is {job.status}")
+    asked = open_questions(job) if job.questions else []
+    if asked:
+        return State(state=ASKS, source=PROTOCOL, at_ms=_ms(asked[0].asked_at), why=first_line(asked[0].text))
     if job.said is not None:
         return State(state=DONE, source=PROTOCOL, at_ms=_ms(job.said.get("at")), why="it reported its end")
     event = _in_current_attempt(job, last_event)

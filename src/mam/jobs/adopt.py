@@ -25,7 +25,7 @@ KEPT = frozenset(
     {"number", "attempt", "claim_id", "owner", "lease", "claimant", "claimed_at", "heard_at", "ended_at",
      "ended_attempt", "losses", "retries", "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at",
      "schema_version", "after", "exclusive", "parent_id", "depth", "validation", "supervised", "said", "checks", "run",
-     "repository", "inbox"}
+     "repository", "inbox", "may_ask", "questions"}
 )  # fmt: skip
 """A file cannot change these: they fence, order and name the job."""
 
@@ -55,6 +55,8 @@ def _without_foreign_claim(job: Job) -> Job:
         job = job.replace(status=PENDING)  # otherwise the wait would never end
     if job.status is not RUNNING and job.lease is not None:
         job = job.replace(lease=None, owner=None)
+    if job.questions:
+        job = job.replace(questions=[])  # the agent that asked them waits in another registry
     if job.supervised or job.claimant is not None:
         job = job.replace(supervised=False, claimant=None)  # no worker and no session of this registry holds it
     if job.status is not WAITING and (job.due_at or job.waiting_for):

@@ -69,18 +69,30 @@ def moved(
     else:  # the claim ends
         fields["lease"] = fields["claimant"] = None
         fields["supervised"] = False
+        if job.questions:
+            lines += _withdraw_questions(job, now, fields)
     if to.ended:
         fields["ended_at"], fields["last_seq"] = now, job.last_seq + 1
         fields["waiting_for"] = fields["due_at"] = None
     fields["status"] = to
     fields["updated_at"] = now if now > job.created_at else job.created_at  # the clock may have stepped back
-    after, change = allocate(Job), allocate(Change)
-    set_fields(after, {**job.__dict__, **fields})
+    after, change = Job.from_fields({**job.__dict__, **fields}), allocate(Change)
     lines += (_status_changed(job, after, now, by, fields, unfenced),)
     if to.ended:
         lines += (_terminal_event(after, now, body),)
     set_fields(change, {"job": after, "lines": lines, "before": job, "fields": fields})
     return change
+
+
+def _withdraw_questions(job: Job, now: str, fields: Json) -> tuple[AuditRecord, ...]:
+    """The attempt ends, and with it its open questions."""
+    from mam.jobs.question import open_questions, withdrawn
+
+    open_now = open_questions(job)
+    if open_now:
+        fields["questions"] = withdrawn(job, now)
+    line = {"timestamp": now, "event": "withdrawn", "job_id": job.job_id}
+    return tuple({**line, "question": one.number, "attempt": one.attempt} for one in open_now)
 
 
 def _status_changed(job: Job, after: Job, now: str, by: str, fields: dict[str, Any], unfenced: bool) -> AuditRecord:

@@ -42,6 +42,7 @@ def draft_job(
     validation: Json | None = None,
     repository: Json | None = None,
     inbox: Json | None = None,
+    may_ask: bool = True,
 ) -> Job:
     """BadInput for a choice that no store accepts. The store adds the number and the times."""
     label = agent if label is None else label
@@ -78,6 +79,7 @@ def draft_job(
         validation=validation,
         repository=repository,
         inbox=inbox,
+        may_ask=may_ask,
         unknown={},
     )
 
@@ -106,6 +108,7 @@ def draft_retry(job: Job, job_id: str) -> Job:
         on_idle=job.on_idle,
         validation=job.validation,
         repository=job.repository,
+        may_ask=job.may_ask,
     ).replace(
         expected_artifacts=job.expected_artifacts, broker=job.broker, max_losses=job.max_losses, unknown=job.unknown
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mam.jobs.activity import job_state
 from mam.jobs.dependency import failed_dependency, open_dependencies
 from mam.jobs.pause import Pause
+from mam.jobs.question import first_line, open_questions, question_id
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import COMPLETED, PENDING, RUNNING, WAITING, in_words
 from mam.jobs.sweep import is_due, is_quiet, left_ms
@@ -121,8 +122,11 @@ def _waiting(job: Job, moment: Moment) -> list[str]:
 def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
     sentences = [f"It is running: attempt {job.attempt}, held by {job.owner or 'an unnamed owner'}."]
     sentences.append(_doing(job, moment, last_event))
-    left = left_ms(job, moment)
-    if left is not None and job.lease is not None:
+    for question in open_questions(job):
+        which = question_id(job.job_id[:8], question.number)
+        sentences.append(f"It asks a person (question {which}): {first_line(question.text)}. `mam answer {which}`.")
+    if job.lease is not None:
+        left = job.lease.left_ms(moment)
         expiry = f"{job.lease.expires_at}, {_relative_time(left)}"
         sentences.append(
             f"Its lease ran out at {expiry}. The next `pick` or `wait` of anyone takes it back."

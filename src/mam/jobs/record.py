@@ -26,8 +26,15 @@ CLAIMANT = ("agent_id", "generation_id")
 NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "password": None}
 
 
-class Job(Frozen):
-    """One delegated task. The field names are those in the record file."""
+_JSON_FIELDS = (
+    "broker", "expected_artifacts", "claimant", "after", "validation", "said", "checks", "run", "repository", "inbox",
+    "unknown",
+)  # fmt: skip
+
+
+class Job(Frozen, frozen_json=_JSON_FIELDS):
+    """One delegated task. The field names are those in the record file. Its JSON is frozen too: a worker that goes on
+    filling its own `run` does not change a record that a store has."""
 
     schema_version: int = SCHEMA_VERSION
     job_id: str
@@ -78,7 +85,7 @@ class Job(Frozen):
     workdir: str | None = None
     origin_host: str | None = None
 
-    after: list[str] = []  # noqa: RUF012 - frozen by convention: nothing in mam writes into a record's lists
+    after: list[str] = []  # noqa: RUF012 - frozen
     """The ids of its dependencies; a retry replaces the job that it retries."""
     on_dependency_failure: str = "hold"
     exclusive: str | None = None
@@ -105,6 +112,10 @@ class Job(Frozen):
     start from, and whether to `push` the outcome or open a `pull_request`."""
     inbox: Json | None = None
     """The prompt file that it comes from: `root`, `file` (relative to the inbox), `owner`, `repo`, `branch`."""
+    may_ask: bool = True
+    """Whether its agent may ask a person; decided at registration."""
+    questions: list[Json] = []  # noqa: RUF012
+    """What it asked (mam.jobs.question): the open questions and the latest others."""
     unknown: Json
     """Fields of the record that this version does not know."""
 
@@ -131,7 +142,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
-    "repository": (dict, type(None)), "inbox": (dict, type(None)),
+    "repository": (dict, type(None)), "inbox": (dict, type(None)), "may_ask": (bool,), "questions": (list,),
 }  # fmt: skip
 _LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}
 _REQUIRED = ("job_id", "status", "created_at", "prompt")
@@ -230,6 +241,10 @@ def _check_values(fields: Json, file: str) -> None:
         raise BadRecord(file=file, problem="claim_id is not a claim id")
     if not _is_session(fields.get("claimant")):
         raise BadRecord(file=file, problem="claimant does not name a session")
+    if fields.get("questions"):
+        from mam.jobs.question import check_questions
+
+        check_questions(fields["questions"], file)
     for name, choices in CHOICES.items():
         if fields.get(name, choices[0]) not in choices:
             raise BadRecord(file=file, problem=f"{name} must be one of {', '.join(choices)}")

@@ -34,6 +34,10 @@ def settle(job: Job, moment: Moment) -> Change:
         return unchanged(job)
     if job.status is WAITING:
         return moved(job, PENDING, moment, "due", {"waiting_for": None, "due_at": None})
+    if job.lease is not None and job.lease.left_ms(moment) > 0:
+        from mam.jobs.question_acts import expire
+
+        return expire(job, moment)
     losses = job.losses + 1
     if losses >= job.max_losses:
         return moved(job, ERROR, moment, "sweep", {"losses": losses, "reason": f"lost {losses} times"})
@@ -46,10 +50,22 @@ def next_deadline(job: Job) -> Lease | None:
     A store that orders jobs by this value orders exactly the jobs that `settle` moves.
     """
     if job.status is RUNNING:
-        return job.lease
+        return job.lease if not job.questions else _sooner(job.lease, job)
     if job.status is WAITING and job.due_at is not None and job.waiting_for != DEPENDENCY:
         return Lease(expires_at=job.due_at)
     return None
+
+
+def _sooner(lease: Lease | None, job: Job) -> Lease | None:
+    """The lease or the first deadline of a question, whichever is earlier."""
+    from mam.jobs.question import earliest_deadline
+
+    end = earliest_deadline(job)
+    if end is None or lease is None:
+        return lease
+    if end.boot_id and end.boot_id == lease.boot_id:
+        return end if end.boot_ms < lease.boot_ms else lease
+    return end if end.wall_ms < lease.wall_ms else lease
 
 
 def left_ms(job: Job, moment: Moment) -> int | None:
@@ -70,6 +86,12 @@ def with_lease(job: Job, moment: Moment) -> Job:
     return job.replace(lease=new_lease(default_lease_seconds(job.timeout_sec), moment))
 
 
+def _asks(job: Job) -> bool:
+    from mam.jobs.question import count_open
+
+    return count_open(job) > 0
+
+
 def backoff_seconds(retries: int, chance: float) -> float:
     """Exponential back-off with jitter: half of the step is fixed, the other half random."""
     step = min(BACKOFF_LIMIT_SECONDS, BACKOFF_BASE_SECONDS * 2.0 ** min(retries, 30))
@@ -78,7 +100,7 @@ def backoff_seconds(retries: int, chance: float) -> float:
 
 def is_quiet(job: Job, moment: Moment) -> bool:
     """Running, and without a sign of life for longer than its idle timeout. Computed for display, never stored."""
-    if job.status is not RUNNING or not job.idle_timeout_sec:
+    if job.status is not RUNNING or not job.idle_timeout_sec or (job.questions and _asks(job)):
         return False
     heard = parse_time(job.heard_at or job.updated_at)
     return moment.wall_ms - heard > job.idle_timeout_sec * 1000

@@ -7,6 +7,7 @@ import os
 from mam.errors import Refused, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import audit_record
+from mam.jobs.question import count_open
 from mam.jobs.status import RUNNING
 from mam.jobs.sweep import next_deadline
 from mam.stores.port import QueuedJob
@@ -32,7 +33,7 @@ def changed_fields(before: Job | None, change: Change) -> Json:
     if before is None:
         return job.to_json()
     if change.before is before:
-        changed = dict(change.fields)
+        changed = {name: job.__dict__[name] for name in change.fields}
     else:
         old, new = before.__dict__, job.__dict__
         changed = {name: new[name] for name in new if new[name] != old[name]}
@@ -91,6 +92,7 @@ def matches(query: Query, job: Job) -> bool:
         (query.statuses is None or job.status in query.statuses)
         and (query.label is None or job.agent_session == query.label)
         and (query.since is None or job.created_at >= query.since)
+        and (not query.asking or count_open(job) > 0)
     )
 
 

@@ -57,6 +57,8 @@ class Query(Frozen):
     label: str | None = None
     since: str | None = None
     """Created at this second or later."""
+    asking: bool = False
+    """Only jobs with an open question."""
 
 
 class QueuedJob(Frozen):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mam.errors import AlreadyRegistered, ClaimLost, GenerationLost, MamError
+from mam import questions
+from mam.errors import AlreadyRegistered, AnswerTooLate, ClaimLost, GenerationLost, MamError
 from mam.jobs.draft import draft_job
 from mam.registry import Registry
 from mam.stores.port import ClaimRequest, Query
 
 if TYPE_CHECKING:
+    from mam.jobs.question_acts import Answer
     from mam.stores.port import Store
     from mam.testing.races import Report
 
@@ -201,3 +203,20 @@ def consume_until_killed(store: Store, report: Report, *, name: str) -> None:
             consumer.done(entry)
             consumer.save()
         store.wait(consumer.offset or store.end_offset(), 1.0)
+
+
+def answer_question(store: Store, _report: Report, *, job_id: str, given: Answer) -> bool:
+    """Whether this answer won."""
+    try:
+        questions.answer(Registry(store), job_id, given)
+    except AnswerTooLate:
+        return False
+    return True
+
+
+def wait_for_answer(store: Store, report: Report, *, question: str) -> tuple[str, str | None]:
+    registry = Registry(store)
+    asked = questions.find(registry, question)
+    report("waiting")
+    closed = questions.wait_for_answer(registry, asked, 60)
+    return closed.state, closed.answer

@@ -7,6 +7,8 @@ import os
 from itertools import compress
 from json.encoder import encode_basestring
 
+from mam.util.frozen import FrozenDict, FrozenList
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +32,7 @@ to_json_text = _encoder(",", ":", allow_nan=False)
 
 _spaced = _encoder(", ", ": ")
 _by_line = _encoder(_NEXT, ": ")
-_has_parts = {dict: True, list: True, tuple: True, float: True}.get
+_has_parts = dict.fromkeys((dict, list, tuple, float, FrozenDict, FrozenList), True).get
 """Floats are included, because only the caller's encoder decides about NaN."""
 
 

@@ -1,4 +1,4 @@
-"""Frozen, keyword-only records.
+"""Frozen, keyword-only records, and frozen JSON for what they hold.
 
 Importing the standard `dataclasses` takes longer than claiming a job (docs/performance.md), and every verb is a new
 process. Type checkers see these classes as frozen dataclasses.
@@ -8,15 +8,59 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self, dataclass_transform
+    from collections.abc import Sequence
+    from typing import Any, NoReturn, Self, dataclass_transform
 else:
 
     def dataclass_transform(**_options):
         return lambda cls: cls
 
 
+def _refuse(self: object, *_given: object, **_named: object) -> NoReturn:
+    raise TypeError(
+        f"{type(self).__name__} cannot be changed; make another one: {{**this, name: value}} or [*this, value]"
+    )
+
+
+class FrozenDict(dict):  # type: ignore[type-arg]
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (freeze, (dict(self),))
+
+
+class FrozenList(list):  # type: ignore[type-arg]
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = _refuse
+    insert = pop = remove = reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (freeze, (list(self),))
+
+
+def freeze(value: Any) -> Any:
+    """The value itself if nothing in it can change, otherwise a frozen copy. Subclasses of `dict` and `list` that are
+    not mam's do not come up in JSON."""
+    kind = type(value)
+    if kind is dict:
+        return FrozenDict({name: freeze(inner) for name, inner in value.items()})
+    if kind is list:
+        return FrozenList([freeze(inner) for inner in value])
+    return value
+
+
+def freeze_fields(fields: dict[str, Any], names: Sequence[str]) -> None:
+    for name in names:
+        value = fields[name]
+        if type(value) is dict or type(value) is list:
+            fields[name] = freeze(value)
+
+
 class _FrozenType(type):
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _FrozenType:
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *, frozen_json: tuple[str, ...] = ()
+    ) -> _FrozenType:
         fields = tuple(namespace.get("__annotations__", ()))
         defaults = {field: namespace.pop(field) for field in fields if field in namespace}
         cls = super().__new__(mcs, name, bases, namespace)
@@ -25,7 +69,12 @@ class _FrozenType(type):
         cls.all_fields = {**dict.fromkeys(fields), **defaults}
         cls.field_count = len(fields)
         cls.required_fields = frozenset(fields) - defaults.keys()
+        cls.frozen_json = frozen_json
+        freeze_fields(cls.all_fields, frozen_json)
         return cls
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **_options: object) -> None:
+        super().__init__(name, bases, namespace)
 
     field_names: tuple[str, ...]
     field_defaults: dict[str, Any]
@@ -33,6 +82,8 @@ class _FrozenType(type):
     """Every field in the order of the class, with its default or None."""
     field_count: int
     required_fields: frozenset[str]
+    frozen_json: tuple[str, ...]
+    """The fields whose JSON is frozen too, `class Name(Frozen, frozen_json=(…))`."""
 
 
 allocate = object.__new__
@@ -51,6 +102,8 @@ class Frozen(metaclass=_FrozenType):
             raise TypeError(f"{kind.__name__} needs {', '.join(sorted(kind.required_fields - values.keys()))}")
         if len(fields) != kind.field_count:
             raise _unknown_fields_error(kind, fields)
+        if kind.frozen_json:
+            freeze_fields(fields, kind.frozen_json)
         set_fields(self, fields)
 
     def replace(self, **changes: Any) -> Self:
@@ -66,6 +119,8 @@ class Frozen(metaclass=_FrozenType):
         """A record with exactly these fields: all of them, in the order of the class, which is not checked. The record
         keeps the dictionary."""
         made = allocate(cls)
+        if cls.frozen_json:
+            freeze_fields(fields, cls.frozen_json)
         set_fields(made, fields)
         return made
 

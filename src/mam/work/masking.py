@@ -1,5 +1,6 @@
 """Hides known secrets in what leaves the host: the values of the worker's environment whose names say that they are
-secret (`…_TOKEN`, `…_KEY`, `…_PASSWORD`), and the password in MAM_STORE. Other secrets that an agent prints are not known, and not hidden.
+secret (`…_TOKEN`, `…_KEY`, `…_PASSWORD`), and the password in MAM_STORE. Other secrets that an agent prints are not
+known, and not hidden.
 
 A secret becomes asterisks of the same number, so that offsets stay those of the original.
 """
@@ -54,4 +55,5 @@ class Mask:
 
 def _spellings(secret: str) -> set[bytes]:
     """As it is, and as a string of JSON, which coding agents print."""
-    return {os.fsencode(secret), json.dumps(secret)[1:-1].encode(), json.dumps(secret, ensure_ascii=False)[1:-1].encode(errors="surrogateescape")}
+    in_json = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+    return {os.fsencode(spelling) for spelling in (secret, *in_json)}

@@ -212,6 +212,38 @@ def _wait_for_change(watch: DirectoryWatch | None, seconds: float) -> bool:
     return False
 
 
+def tail_start(path: str, lines: int) -> int:
+    """The offset at which the last `lines` lines begin; 0 if there are fewer. Reads backwards, as far as necessary."""
+    end = length(path)
+    is_last, wanted, position = True, lines, end
+    while position > 0:
+        start = max(0, position - _CHUNK)
+        for offset, part in reversed(list(_parts(path, start, position))):
+            if is_last and part.endswith(b"\n"):
+                wanted += 1  # the last line has its end
+            is_last = False
+            if (count := part.count(b"\n")) >= wanted:
+                return min(end, offset + nth_break(part, count - wanted) + 1)
+            wanted -= count
+        position = start
+    return 0
+
+
+def _parts(path: str, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """What is stored between two offsets, with the offset of each part."""
+    while start < end and (found := _next(path, start)) is not None:
+        yield start, found[1][: end - start]
+        start = found[0]
+
+
+def nth_break(data: bytes, count: int) -> int:
+    """The position of the line end that `count` others precede."""
+    at = -1
+    for _ in range(count + 1):
+        at = data.index(b"\n", at + 1)
+    return at
+
+
 def length(path: str) -> int:
     """How many bytes of output there have been, as far as the disk shows."""
     return max((segment.end for segment in _list_segments(path)), default=0)

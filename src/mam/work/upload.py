@@ -117,7 +117,7 @@ def _unless_unreachable(do: Callable[[], None]) -> None:
 
 
 def expire(store: Store, settings: OutputSettings) -> int:
-    """Removes from the store what attempts left longer ago than the settings allow. Returns how many pieces and files."""
+    """Removes from the store what attempts left longer ago than the settings allow. Returns how much it was."""
     return store.outputs.expire(store.clock.now().wall_ms - round(settings.keep_days * 86_400_000))
 
 

@@ -27,12 +27,20 @@ def _what(event: str, line: Line) -> str:
         return f"#{first}" if first == last else f"#{first} to #{last}"
     if event == "adopted":
         return f"changed by another program: {', '.join(map(str, line.get('fields') or []))}"
+    if event in ("asked", "answered", "withdrawn"):
+        return _question(line)
     if event == "migrated":
         return f"{line.get('status', '')}, from another registry"
     if event == "registered":
         origin = f" (again: {line['retry_of']})" if line.get("retry_of") else ""
         return f"{line.get('status', '')}{origin}"
     return ""
+
+
+def _question(line: Line) -> str:
+    facts = [str(line[name]) for name in ("kind", "tool", "answer") if line.get(name)]
+    decided = f"by the {line['decided']}" if line.get("decided") in ("rule", "deadline") else ""
+    return " ".join(part for part in (f"question {line.get('question')}", *facts, decided) if part)
 
 
 def _payload(payload: Line) -> str:

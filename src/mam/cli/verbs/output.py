@@ -1,7 +1,10 @@
-"""Show what a job's agent printed, during the run or afterwards.
+"""Show what a job's agent did, during the run or afterwards.
 
-On a terminal, mam removes escape sequences other than colours. In a pipe, the output is byte for byte. If the agent ran on
-another host, mam shows what its worker copied into the store. `mam logs` shows the history of the job.
+On a terminal, the run of a coding agent is a conversation: what it said, the tools that it used, the files that it
+changed. --full unfolds what tools returned and what the agent thought. Output of other programs keeps its colours; mam
+removes other escape sequences. In a pipe, or with --raw, the output is byte for byte. --json prints one item of the
+conversation a line. For an agent on another host, mam shows what its worker copied into the store. `mam logs` shows the
+history of the job.
 """
 
 from __future__ import annotations
@@ -10,56 +13,81 @@ import os
 import sys
 
 from mam.cli.args.options import add_job, named_job, number, registry_of
-from mam.cli.render.streams import print_json, say
-from mam.errors import Refused
+from mam.cli.render.streams import say, stdout_is_terminal
+from mam.errors import BadInput, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mam.cli.args.parser import Options, Parser
     from mam.jobs.record import Job
     from mam.registry import Registry
-    from mam.work.output_source import LocalOutput, StoredOutput
+    from mam.work.output_source import OutputSource
 
 
 def add_arguments(parser: Parser) -> None:
     add_job(parser)
     parser.add_argument("--follow", "-f", action="store_true", help="follow the output until the attempt ends")
     parser.add_argument("--attempt", type=number, metavar="N", help="the attempt; default: the latest")
+    parser.add_argument("--tail", type=number, metavar="N", help="only the last N lines of the output")
+    parser.add_argument("--full", action="store_true", help="unfold thoughts, results of tools, and changes")
+    parser.add_argument("--raw", action="store_true", help="byte for byte, also on a terminal")
 
 
 def run(options: Options) -> int:
+    if options.raw and options.json:
+        raise BadInput(why="give --raw or --json, not both")
+    if options.tail is not None and options.tail < 1:
+        raise BadInput(why="--tail takes a number of lines from 1")
     registry = registry_of(options)
     job = registry.get(named_job(options))
     attempt = job.attempt if options.attempt is None else options.attempt
-    source = output_source(registry, job.job_id, attempt)
+    source = output_source(registry, job, attempt)
     if not source.exists() and not (options.follow and not job.status.ended):
-        raise Refused(why=f"Job {job.job_id} has no output{_why_none(job, attempt)}.")
+        raise Refused(why=f"Job {job.job_id} has no output {_why_none(job, attempt)}.")
+    since = 0 if options.tail is None else source.tail_start(options.tail)
+    chunks = _followed(registry, job, attempt, since) if options.follow else source.read(since)
     if options.json:
-        return _as_json(job, attempt, source)
-    chunks = _followed(registry, job, attempt) if options.follow else source.read()
-    print_output(chunks)
+        from mam.cli.render.conversation_stream import print_items
+
+        print_items(job.agent, chunks)
+    else:
+        print_output(job, chunks, live=options.follow, raw=options.raw, full=options.full)
     return 0
 
 
-def output_source(registry: Registry, job_id: str, attempt: int) -> LocalOutput | StoredOutput:
+def output_source(registry: Registry, job: Job, attempt: int) -> OutputSource:
     from mam.work.output_source import output_of
 
-    return output_of(registry, job_id, attempt)
+    return output_of(registry, job.job_id, attempt)
 
 
-def print_output(chunks: Iterator[bytes]) -> None:
-    """On a terminal without escape sequences other than colours, in a pipe unchanged."""
+def print_output(
+    job: Job, chunks: Iterable[bytes], *, live: bool, raw: bool = False, full: bool = False, with_end: bool = True
+) -> None:
+    """On a terminal as a conversation, or without escape sequences other than colours; in a pipe unchanged."""
+    if raw or not stdout_is_terminal():
+        _write(chunks)
+        return
+    from mam.cli.render.conversation_stream import conversation_reader, print_conversation
     from mam.cli.render.escapes import EscapeFilter
 
-    escapes = EscapeFilter() if sys.stdout.isatty() else None
+    reader = conversation_reader(job.agent)
+    if reader is None:
+        escapes = EscapeFilter()
+        _write(escapes.filter(chunk) for chunk in chunks)
+    else:
+        print_conversation(job, reader, chunks, live=live, full=full, with_end=with_end)
+
+
+def _write(chunks: Iterable[bytes]) -> None:
     for chunk in chunks:
-        sys.stdout.buffer.write(chunk if escapes is None else escapes.filter(chunk))
+        sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
 
 
-def _followed(registry: Registry, job: Job, attempt: int) -> Iterator[bytes]:
+def _followed(registry: Registry, job: Job, attempt: int, since: int) -> Iterator[bytes]:
     """New output, until this attempt no longer holds the job."""
     job = _begun(registry, job, attempt)
     attempt = max(attempt, job.attempt) if attempt == 0 else attempt
@@ -68,9 +96,11 @@ def _followed(registry: Registry, job: Job, attempt: int) -> Iterator[bytes]:
         now = registry.store.get(job.job_id)
         return now.status != "running" or now.attempt != attempt
 
-    source = output_source(registry, job.job_id, attempt)
+    source = output_source(registry, job, attempt)
     if source.exists() or not ended():
-        yield from source.follow(ended)
+        yield from source.follow(ended, since)
+    if not source.exists():
+        say(f"job {job.job_id[:8]} has no output {_why_none(registry.get(job.job_id), attempt)}")
 
 
 def _begun(registry: Registry, job: Job, attempt: int) -> Job:
@@ -85,16 +115,10 @@ def _begun(registry: Registry, job: Job, attempt: int) -> Job:
     return job
 
 
-def _as_json(job: Job, attempt: int, source: LocalOutput | StoredOutput) -> int:
-    text = b"".join(source.read()).decode(errors="replace")
-    print_json({"job_id": job.job_id, "attempt": attempt, "output": text})
-    return 0
-
-
 def _why_none(job: Job, attempt: int) -> str:
     host = (job.run or {}).get("host")
-    if not job.attempt:
-        return ": it has not run yet"
+    if not attempt:
+        return "here: it has not run yet"
     if isinstance(host, str) and host != os.uname().nodename:
-        return f" here: it ran on {host}, whose worker stored none ([output] in its settings), or its time is over"
-    return f" here: no worker of this user on this host ran attempt {attempt}, and the store has none"
+        return f"here: it ran on {host}, and the store has none of it ([output] in the settings of that worker)"
+    return f"here: no worker of this user on this host ran attempt {attempt}"

@@ -10,7 +10,6 @@ from rich.text import Text
 from mam.cli.render.escapes import EscapeFilter
 from mam.cli.render.table import status_text
 from mam.cli.render.text import one_line
-from mam.cli.verbs.output import output_log
 from mam.cli.watch.drawing import shorten_ids
 from mam.jobs.status import RUNNING
 from mam.util.clock import parse_time
@@ -94,8 +93,9 @@ def _events(registry: Registry, job: Job) -> list[str]:
 def _output(registry: Registry, job: Job, width: int) -> list[str]:
     """The end of the output without escape sequences. An overwritten line shows its last state."""
     from mam.work.output_log import length, read
+    from mam.work.output_source import local_log
 
-    log = output_log(registry, job, job.attempt)
+    log = local_log(registry, job.job_id, job.attempt)
     if not job.attempt or not os.path.exists(log):
         return []
     end = length(log)

@@ -35,7 +35,7 @@ PATIENCE_SECONDS = 10.0
 """How long a command tries to reach a server that answered before."""
 
 _PAUSE = 0.1
-_NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "due_ms"]
+_NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "asking", "due_ms"]
 _PARTS = {
     "schema": "mam",
     "jobs": "mam.job",

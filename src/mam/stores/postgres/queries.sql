@@ -73,7 +73,7 @@ WITH ended AS (
     WHERE job_id = %(job_id)s AND status = 'running' AND attempt = %(attempt)s
       AND (%(claim_id)s::text IS NULL OR claim_id IS NULL OR claim_id = %(claim_id)s)
       AND supervised = %(supervised)s AND NOT (%(supervised)s AND said IS NOT NULL)
-      AND NOT awaited AND exclusive IS NULL AND blocked < 2
+      AND NOT awaited AND exclusive IS NULL AND asking = 0 AND blocked < 2
       AND NOT (%(artifacts_unchecked)s AND expected_artifacts::text <> '[]')
     RETURNING {columns}
 ), noted AS (
@@ -237,6 +237,12 @@ ORDER BY number DESC LIMIT %(limit)s
 -- name: select open
 SELECT {columns} FROM mam.job
 WHERE ended_at IS NULL AND number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
+  AND (%(since)s::text IS NULL OR created_at >= %(since)s) AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
+ORDER BY number DESC LIMIT %(limit)s
+
+-- name: select asking
+SELECT {columns} FROM mam.job
+WHERE asking > 0 AND number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
   AND (%(since)s::text IS NULL OR created_at >= %(since)s) AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
 ORDER BY number DESC LIMIT %(limit)s
 

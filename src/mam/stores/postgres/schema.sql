@@ -62,6 +62,7 @@ CREATE TABLE mam.job (
     origin_host         text,
     extra               json NOT NULL,
     prompt              text NOT NULL,
+    asking              smallint NOT NULL DEFAULT 0,     -- open questions of the job
     CHECK (status <> 'running' OR (due_ms IS NOT NULL AND lease_expires_at IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, vacuum_index_cleanup = on);
 -- The settings: claims and ends leave old versions of rows behind, and the vacuum comes before claims feel them.
@@ -74,6 +75,7 @@ CREATE INDEX job_ended ON mam.job (coalesce(ended_at, updated_at), status)
 CREATE INDEX job_failed ON mam.job (number) WHERE status IN ('error', 'cancelled');
 CREATE INDEX job_label ON mam.job (label, number);
 CREATE INDEX job_set_aside ON mam.job (number) WHERE blocked = 2;
+CREATE INDEX job_asking ON mam.job (number) WHERE asking > 0;
 CREATE UNIQUE INDEX job_key ON mam.job (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX job_retry_of ON mam.job (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX job_root ON mam.job (root) WHERE root IS NOT NULL;

@@ -1,5 +1,9 @@
 -- From schema 15: tables of this version that it lacks. Each is in schema.sql too.
 
+-- Questions.
+ALTER TABLE mam.job ADD COLUMN asking smallint NOT NULL DEFAULT 0;
+CREATE INDEX job_asking ON mam.job (number) WHERE asking > 0;
+
 -- What attempts leave behind (mam.stores.outputs): the output in pieces, and files that name their content by its hash.
 CREATE TABLE mam.output_piece (
     job_id  text COLLATE "C" NOT NULL,

@@ -7,11 +7,12 @@ import json
 
 from mam.errors import BadRecord
 from mam.jobs.lease import Lease
+from mam.jobs.question import count_open
 from mam.jobs.record import NO_BROKER, Job, parse_job
 from mam.jobs.status import PENDING, Status
 from mam.jobs.sweep import next_deadline
 from mam.util.encoding import to_json_text
-from mam.util.frozen import Frozen
+from mam.util.frozen import Frozen, freeze_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _IN_COLUMNS = frozenset(
 )
 _USUAL: Json = {**Job.field_defaults, "broker": NO_BROKER}
 _NEW: Json = {**Job.all_fields, **_USUAL, "unknown": {}}
+freeze_fields(_NEW, Job.frozen_json)
 _STATUSES = {status.value: status for status in Status}
 _TOPICS = "python/mqtt/jobs/"
 
@@ -133,6 +135,7 @@ def column_values(job: Job, moment: Moment) -> Json:
     values["due_boot"], values["due_ms"] = _due(job, moment)
     # A job with an exclusive key is blocked until `Blocking.rebalance` has compared it with the others of its key.
     values["blocked"] = BLOCKED if job.exclusive is not None and job.status is PENDING else FREE
+    values["asking"] = count_open(job) if job.questions else 0
     values["extra"] = to_json_text(_extra(job)) if _has_extra(job) else "{}"
     return values
 

@@ -30,6 +30,8 @@ def select_rows(ask: Callable[..., list[Any]], query: Query, number_at: int) -> 
             yield from rows
             below, limit = rows[-1][number_at], min(limit * 4, PAGE)
 
+    if query.asking:
+        return pages("select asking", statuses)
     if COMPLETED in statuses:
         return pages("select" if query.label is None else "select label", statuses)
     parts = (("select failed", statuses & ENDED), ("select open", statuses - ENDED))

@@ -117,6 +117,12 @@ WHERE (status = 'pending' OR status = 'waiting' OR status = 'running') AND numbe
   AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
 ORDER BY number DESC LIMIT :limit
 
+-- name: select asking
+SELECT {columns} FROM job INDEXED BY job_asking JOIN prompt USING (number)
+WHERE asking > 0 AND number < :below AND (:label IS NULL OR label = :label)
+  AND (:since IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
 -- name: queue
 SELECT job_id, label, agent, priority, number FROM job INDEXED BY job_open
 WHERE (status = 'pending' OR status = 'waiting' OR status = 'running') AND status = 'pending'

@@ -62,6 +62,7 @@ CREATE TABLE job (
     workdir             TEXT,
     origin_host         TEXT,
     extra               TEXT NOT NULL CHECK (json_type(extra) = 'object'),
+    asking              INTEGER NOT NULL DEFAULT 0,  -- open questions of the job
     CHECK (status <> 'running' OR (due_ms IS NOT NULL AND lease_expires_at IS NOT NULL))
 ) STRICT;
 
@@ -79,6 +80,7 @@ CREATE INDEX job_ended ON job (coalesce(ended_at, updated_at), status)
     WHERE status = 'completed' OR status = 'error' OR status = 'cancelled';
 CREATE INDEX job_failed ON job (number) WHERE status = 'error' OR status = 'cancelled';
 CREATE INDEX job_label ON job (label, number);
+CREATE INDEX job_asking ON job (number) WHERE asking > 0;
 CREATE UNIQUE INDEX job_key ON job (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX job_retry_of ON job (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX job_root ON job (root) WHERE root IS NOT NULL;

@@ -1,1 +1,5 @@
 -- From schema 13: tables of this version that it lacks. Each is in schema.sql too.
+
+-- Questions.
+ALTER TABLE job ADD COLUMN asking INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX job_asking ON job (number) WHERE asking > 0;

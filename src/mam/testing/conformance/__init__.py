@@ -22,6 +22,7 @@ pytest.register_assert_rewrite(
             "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.consumers",
             "conformance.dependencies", "conformance.durability", "conformance.exclusive", "conformance.children",
             "conformance.fences", "conformance.generations", "conformance.outputs", "conformance.pauses",
+            "conformance.questions",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
             "conformance.registration", "conformance.sequence", "conformance.supervising",
             "conformance.time",
@@ -43,6 +44,7 @@ from mam.testing.conformance.journal import Journals  # noqa: E402
 from mam.testing.conformance.lifecycle import Lifecycle  # noqa: E402
 from mam.testing.conformance.outputs import DurableOutputs, Outputs  # noqa: E402
 from mam.testing.conformance.pauses import Pauses  # noqa: E402
+from mam.testing.conformance.questions import Questions  # noqa: E402
 from mam.testing.conformance.races import Races  # noqa: E402
 from mam.testing.conformance.registration import Registrations  # noqa: E402
 from mam.testing.conformance.sequence import Sequences  # noqa: E402
@@ -54,7 +56,7 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 class InProcessConformance(
     Registrations, Claims, Fences, Supervising, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses,
-    Generations, Archives, Children, Consumers, Outputs, Races,
+    Generations, Archives, Children, Consumers, Outputs, Questions, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 

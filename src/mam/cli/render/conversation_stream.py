@@ -1,0 +1,122 @@
+"""Print a conversation as it comes: to a terminal, or as lines of JSON.
+
+A tool that runs is shown below what has happened, and its outcome takes the place of that line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mam.agent_table import agent_kind, load
+from mam.cli.render.ansi import has_colours, to_ansi
+from mam.cli.render.conversation import ConversationPage
+from mam.cli.render.streams import print_json_line
+from mam.conversation.items import RUNNING, Changed, Used, to_json
+from mam.conversation.reader import PlainReader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from mam.cli.render.prose import StyledLine
+    from mam.conversation.items import Item
+    from mam.conversation.reader import ConversationReader
+    from mam.jobs.record import Job
+
+RUNNING_SHOWN = 5
+"""Lines for tools that run at the same time."""
+DEFAULT_WIDTH = 80
+
+
+def conversation_reader(agent: str) -> ConversationReader | None:
+    """None if the output of this agent has no structure."""
+    reader = agent_kind(agent).conversation
+    if not reader:
+        return None
+    made: ConversationReader = load(reader)()
+    return made
+
+
+def print_items(agent: str, chunks: Iterable[bytes]) -> None:
+    """One line of JSON for each item, as soon as it is known."""
+    reader = conversation_reader(agent) or PlainReader()
+    for chunk in chunks:
+        for item in reader.feed(chunk):
+            print_json_line(to_json(item))
+        sys.stdout.flush()
+    for item in reader.end():
+        print_json_line(to_json(item))
+    sys.stdout.flush()
+
+
+def print_conversation(
+    job: Job,
+    reader: ConversationReader,
+    chunks: Iterable[bytes],
+    *,
+    live: bool,
+    full: bool = False,
+    with_end: bool = True,
+) -> None:
+    """On a terminal. `live`: the output grows, so tools that run are shown."""
+    page = ConversationPage(terminal_width(), workdir=workdir_of(job), full=full, with_end=with_end)
+    printer = ConversationPrinter(page, live=live and os.environ.get("TERM") != "dumb")
+    try:
+        for chunk in chunks:
+            printer.show(reader.feed(chunk))
+        printer.show(reader.end())
+    finally:
+        printer.close()
+
+
+class ConversationPrinter:
+    def __init__(self, page: ConversationPage, *, live: bool) -> None:
+        self._page = page
+        self._live = live
+        self._colours = has_colours()
+        self._running: dict[str, Used] = {}
+        self._drawn = 0
+        """Lines on the screen that the next items replace."""
+
+    def show(self, items: Iterable[Item]) -> None:
+        lines = [line for item in items for line in self._settled(item)]
+        if lines or self._drawn or self._running:
+            self._write(lines, self._running_lines() if self._live else [])
+
+    def close(self) -> None:
+        """Tools that did not end remain as they are."""
+        self._write(self._running_lines(), [])
+
+    def _settled(self, item: Item) -> Iterator[StyledLine]:
+        """The lines of an item that will not change."""
+        if isinstance(item, Used) and item.state == RUNNING:
+            self._running[item.id] = item
+            return
+        if isinstance(item, Used | Changed):
+            self._running.pop(item.id, None)
+        yield from self._page.lines(item)
+
+    def _running_lines(self) -> list[StyledLine]:
+        shown = list(self._running.values())[-RUNNING_SHOWN:]
+        return [line for used in shown for line in self._page.lines(used)[:1]]
+
+    def _write(self, lines: list[StyledLine], below: list[StyledLine]) -> None:
+        erase = f"\x1b[{self._drawn}A\r\x1b[J" if self._drawn else ""
+        text = "".join(f"{to_ansi(line, self._colours)}\n" for line in [*lines, *below])
+        self._drawn = len(below)
+        sys.stdout.write(erase + text)
+        sys.stdout.flush()
+
+
+def terminal_width() -> int:
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or DEFAULT_WIDTH
+    except OSError:
+        return DEFAULT_WIDTH
+
+
+def workdir_of(job: Job) -> str | None:
+    """Where the agent ran."""
+    place = (job.run or {}).get("place") or job.workdir
+    return place if isinstance(place, str) else None

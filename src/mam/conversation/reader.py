@@ -1,0 +1,69 @@
+"""The base of the conversation readers. A subclass reads the output of one agent, line by line, as it comes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from mam.conversation.items import INFO, Line, Notice
+from mam.conversation.lines import LineSplitter
+from mam.util.strict_json import safe_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mam.conversation.items import Item
+    from mam.conversation.lines import RawLine
+    from mam.jobs.record import Json
+
+
+class ConversationReader(ABC):
+    def __init__(self) -> None:
+        self._lines = LineSplitter()
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """The items of the lines that are complete now. A part of a line waits for its rest."""
+        for line in self._lines.feed(data):
+            yield from self._read(line)
+
+    def end(self) -> Iterator[Item]:
+        """Call it when there is no more output; the last line may lack its end."""
+        rest = self._lines.rest()
+        if rest is not None:
+            yield from self._read(rest)
+
+    @abstractmethod
+    def read_message(self, message: Json) -> Iterable[Item] | None:
+        """The items of one line of JSON, maybe none; None if this kind of line is not known."""
+
+    def _read(self, line: RawLine) -> Sequence[Item]:
+        items = self._items(line.data)
+        if items is None:
+            return [Line(text=line.data.decode("utf-8", "replace"), left_out=line.left_out or None)]
+        if line.left_out:
+            items.append(Notice(text=f"mam left out {line.left_out:,} bytes of this line", level=INFO))
+        return items
+
+    def _items(self, data: bytes) -> list[Item] | None:
+        if data[:1] != b"{" and data.lstrip()[:1] != b"{":
+            return None
+        try:
+            message = safe_json(data)
+            found = self.read_message(message) if isinstance(message, dict) else None
+            return None if found is None else list(found)
+        except Exception:  # an agent may print anything; the line is then shown as it is
+            return None
+
+
+class PlainReader(ConversationReader):
+    """For programs whose output has no structure."""
+
+    def read_message(self, message: Json) -> None:  # noqa: ARG002 - it knows no kind of line
+        return None
+
+
+def read_all(reader: ConversationReader, chunks: Iterable[bytes]) -> Iterator[Item]:
+    """Every item of an output."""
+    for chunk in chunks:
+        yield from reader.feed(chunk)
+    yield from reader.end()

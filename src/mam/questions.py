@@ -1,0 +1,98 @@
+"""The questions of a registry: ask, find, answer and wait, for every door that a person or an agent uses."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from mam.errors import Refused, TimedOut, UnknownJob
+from mam.jobs import question_acts
+from mam.jobs.question import (
+    Draft,
+    Question,
+    check_draft,
+    find_question,
+    open_questions,
+    question_id,
+    questions_of,
+)
+from mam.registry import LONGEST_SLEEP_SECONDS
+from mam.stores.port import Query
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.question_acts import Answer
+    from mam.jobs.record import Job
+    from mam.registry import Registry
+
+
+class Asked(Frozen):
+    """A question and the job that asks it."""
+
+    job: Job
+    question: Question
+
+    @property
+    def id(self) -> str:
+        return question_id(self.job.job_id, self.question.number)
+
+
+def ask(registry: Registry, job: str, draft: Draft, *, attempt: int, claim_id: str | None = None) -> Asked:
+    """Stores a question of the job that this claim holds."""
+    act = partial(question_acts.ask, attempt=attempt, claim_id=claim_id, draft=check_draft(draft))
+    asking = registry.act(registry.get(job).job_id, "ask", act)
+    return Asked(job=asking, question=questions_of(asking)[-1])
+
+
+def answer(registry: Registry, job_id: str, given: Answer) -> Asked:
+    """Stores the first answer; AnswerTooLate for any later one."""
+    after = registry.act(job_id, "answer", partial(question_acts.answer, given=given))
+    question = find_question(after, given.number)
+    if question is None:
+        raise UnknownJob(job=question_id(job_id, given.number), store=registry.store.address)
+    return Asked(job=after, question=question)
+
+
+def open_now(registry: Registry) -> list[Asked]:
+    """The open questions of all jobs, oldest first. Deadlines that have passed are applied first."""
+    registry.sweep_if_due()
+    found = [Asked(job=job, question=one) for job in registry.select(Query(asking=True)) for one in open_questions(job)]
+    return sorted(found, key=lambda asked: (asked.question.asked_at, asked.job.number, asked.question.number))
+
+
+def find(registry: Registry, text: str) -> Asked:
+    """The question that `text` names: JOB.NUMBER, or a job with one open question. A prefix of the job is enough."""
+    prefix, dot, number = text.rpartition(".")
+    if not dot:
+        return _only_open(registry.get(text))
+    job = registry.get(prefix)
+    question = find_question(job, int(number)) if number.isascii() and number.isdigit() and len(number) < 10 else None
+    if question is None:
+        raise Refused(why=f"Job {job.job_id} has no question {number[:20]!r}; `mam questions` lists the open ones.")
+    return Asked(job=job, question=question)
+
+
+def _only_open(job: Job) -> Asked:
+    found = open_questions(job)
+    if len(found) == 1:
+        return Asked(job=job, question=found[0])
+    if not found:
+        raise Refused(why=f"Job {job.job_id} has no open question.")
+    several = ", ".join(question_id(job.job_id[:8], one.number) for one in found)
+    raise Refused(why=f"Job {job.job_id} has several open questions; name one of {several}.")
+
+
+def wait_for_answer(registry: Registry, asked: Asked, timeout: float | None = None) -> Question:
+    """Sleeps until the question is closed: answered, expired or withdrawn. TimedOut after `timeout` seconds."""
+    ends = None if timeout is None else time.monotonic() + timeout
+    while True:
+        offset = registry.store.end_offset()
+        registry.sweep_if_due()
+        question = find_question(registry.get_exact(asked.job.job_id), asked.question.number)
+        if question is None or not question.is_open:
+            return question or asked.question.replace(state="withdrawn")
+        left = LONGEST_SLEEP_SECONDS if ends is None else ends - time.monotonic()
+        if left <= 0:
+            raise TimedOut(what=f"question {asked.id} is not answered", seconds=f"{timeout:g}")
+        registry.wait_for_change(offset, left)
