@@ -18,8 +18,8 @@ FIRST_VERBS = ("run", "register", "worker", "watch", "list", "wait", "result", "
 MORE_VERBS = (
     "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "pause", "resume",
     "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where", "init",
-    "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents", "skill",
-    "inbox", "service", "admin",
+    "artifacts", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents",
+    "skill", "inbox", "service", "admin",
 )  # fmt: skip
 UNLISTED_VERBS = ("brief",)
 """Old names that still work."""

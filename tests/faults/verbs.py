@@ -69,8 +69,8 @@ ELSEWHERE = {
 """Those that live on, or start what lives on: the file below tests/ that kills them, or what they have started."""
 
 READERS = {
-    "watch", "list", "wait", "result", "output", "logs", "get", "broker", "explain", "brief", "where", "doctor",
-    "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
+    "watch", "list", "wait", "result", "output", "artifacts", "logs", "get", "broker", "explain", "brief", "where",
+    "doctor", "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
 }  # fmt: skip
 """They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a

@@ -119,6 +119,12 @@ class Job(Frozen, frozen_json=_JSON_FIELDS):
     unknown: Json
     """Fields of the record that this version does not know."""
 
+    @property
+    def host(self) -> str | None:
+        """The host on which the latest attempt runs, or ran; None if it is not known."""
+        host = (self.run or {}).get("host") if self.attempt else None
+        return host if isinstance(host, str) else None
+
     def to_json(self) -> Json:
         """The stored record: the seed's fields first, in the seed's order."""
         fields = self.as_dict()

@@ -1,7 +1,8 @@
 """Show the jobs, newest first.
 
 In a pipe: id, status, agent, label, created_at and the first line of the prompt, separated by tabs. When --limit omits
-jobs, the last line (on stderr) gives their number, up to a thousand. --json prints every job and ignores --limit. With
+jobs, the last line (on stderr) gives their number, up to a thousand. A terminal shows the host of each job if they ran
+on several. --json prints every job and ignores --limit. With
 --everywhere the first column is the store; with --json, each store holds its jobs.
 """
 
@@ -33,6 +34,7 @@ COUNTED = 1_000
 
 def add_arguments(parser: Parser) -> None:
     add_filters(parser)
+    parser.add_argument("--host", metavar="NAME", help="only jobs that ran on this host; not with --everywhere")
     parser.add_argument("--everywhere", action="store_true", help="list every store that you have opened")
     rows = f"show at most N jobs, 0 for all (default: {ROWS_SHOWN} on a terminal, all in a pipe); not with --json"
     parser.add_argument("--limit", type=number, metavar="N", help=rows)
@@ -43,11 +45,15 @@ def run(options: Options) -> int:
     if options.limit is not None and options.limit < 0:
         raise BadInput(why="--limit takes a number of jobs, or 0 for all")
     limit = _row_limit(options.limit, ROWS_SHOWN if stdout_is_terminal() else 0)
+    if options.everywhere and options.host is not None:
+        raise BadInput(why="give --everywhere or --host, not both")
     if options.everywhere:
         return _list_everywhere(options, limit)
     registry = registry_of(options)
     query = query_of(options, registry)
     jobs = registry.select_archived(query) if options.archived else registry.select(query)
+    if options.host is not None:
+        jobs = (job for job in jobs if job.host == options.host)
     if options.json:
         print_json_array(job.to_json() for job in jobs)
     elif stdout_is_terminal():

@@ -1,6 +1,6 @@
 """Print the result of a completed job.
 
-In a pipe, the result is byte for byte; --json adds the job's id and status.
+In a pipe, the result is byte for byte; --json adds the job's id and status, and the host that ran it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def run(options: Options) -> int:
     if job.result is None:
         raise Refused(why=_why_none(job))
     if options.json:
-        print_json({"job_id": job.job_id, "status": job.status, "checked": job.checked, "result": job.result})
+        facts = {"job_id": job.job_id, "status": job.status, "checked": job.checked, "host": job.host}
+        print_json({**facts, "result": job.result})
     else:
         print_text(job.result)
     return 0
