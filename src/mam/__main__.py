@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FIRST_VERBS = ("run", "register", "worker", "watch", "list", "wait", "result", "output", "logs")
 MORE_VERBS = (
-    "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "pause", "resume",
+    "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "seen", "pause", "resume",
     "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where", "init",
     "artifacts", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents",
     "skill", "inbox", "service", "admin",

@@ -314,6 +314,18 @@ class Registry:
             input_rules.check_text("reason", reason, input_rules.REASON_LIMIT)
         return self._change(job, "cancel", partial(acts.cancel, **fence, reason=reason))
 
+    def mark_seen(self, job: str, *, by: str) -> Job:
+        """Notes that a person looked at the outcome of an ended job."""
+        return self._change(job, "seen", partial(acts.mark_seen, by=input_rules.check_name("name", by)))
+
+    def is_retried(self, job: Job) -> bool:
+        newest = self.store.newest(job.job_id)
+        return newest is not None and newest.job_id != job.job_id
+
+    def needs_look(self, job: Job) -> bool:
+        """Whether it failed, and a person has neither looked at it nor retried it."""
+        return job.status is ERROR and job.seen is None and not self.is_retried(job)
+
     def set_status(self, job: str, status: Status, *, attempt: int | None = None, claim_id: str | None = None) -> Job:
         act = partial(acts.set_status, to=status, **_fence(attempt, claim_id), new_claim=new_claim_id())
         return self._change(job, "status", act, unfenced=attempt is None)

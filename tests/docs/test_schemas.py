@@ -82,6 +82,7 @@ class World:
         registry.complete(ended, attempt=1, result="here")
         failed = self._claimed("fails")
         registry.fail(failed, reason="no", attempt=1)
+        registry.mark_seen(failed, by="anna@laptop")
         registry.retry(failed)
         tried = self._claimed("is tried again", label="b")
         registry.fail(tried, reason="not yet", attempt=1, retryable=True)

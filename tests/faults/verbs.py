@@ -19,6 +19,7 @@ COMMANDS = {
     "release": "release {running} --attempt {attempt}",
     "cancel": "cancel {pending}",
     "retry": "retry {ended}",
+    "seen": "seen {ended} --by anna",
     "set a status": "status {pending} --set completed",
     "pause": "pause --agent somebody",
     "resume": "resume --agent somebody",

@@ -44,6 +44,7 @@ OWN = {
     "workspace": "worktree", "permissions": "full", "on_idle": "stop", "validation": {"script": "check.sh"},
     "claimant": {"agent_id": "gpu", "generation_id": "g-1"},
     "supervised": True, "said": {"status": "completed"}, "checks": {"artifacts": []}, "run": {"exit_code": 0},
+    "seen": {"by": "anna@laptop", "at": "2026-06-19T09:33:00Z"},
     "repository": {"name": "acme/shop", "branch": "main"}, "inbox": {"root": "/prompts", "file": "a/b/c/x.prompt.md"},
     "may_ask": False, "questions": [{
         "number": 1, "attempt": 2, "kind": "permission", "text": "push?", "tool": "Bash", "input": {"command": "git"},

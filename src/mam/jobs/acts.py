@@ -180,6 +180,16 @@ def cancel(job: Job, moment: Moment, *, attempt: int | None, reason: str | None,
     return moved(job, CANCELLED, moment, "cancel", {"ended_attempt": attempt, "reason": reason or "cancelled"})
 
 
+def mark_seen(job: Job, moment: Moment, *, by: str) -> Change:
+    """Notes who looked at the outcome. The work has not changed, so `updated_at` stays."""
+    if not job.status.ended:
+        raise Refused(why=f"Job {job.job_id} is {job.status}; only the outcome of an ended job can be seen.")
+    if (job.seen or {}).get("by") == by:
+        return unchanged(job)
+    line = audit_record("seen", moment, job, by=by)
+    return Change(job=job.replace(seen={"by": by, "at": moment.second}), lines=(line,))
+
+
 def set_status(
     job: Job, moment: Moment, *, to: Status, attempt: int | None,
     claim_id: str | None = None, new_claim: str | None = None,

@@ -107,6 +107,8 @@ class Job(Frozen, frozen_json=_JSON_FIELDS):
     """What the worker verified, and the results."""
     run: Json | None = None
     """The process of the latest attempt: how it ended, and its usage."""
+    seen: Json | None = None
+    """Who looked at the outcome last (`by`), and when (`at`)."""
     repository: Json | None = None
     """The repository to work on: `name` (owner/repo, which the worker's settings map to an address), the `branch` to
     start from, and whether to `push` the outcome or open a `pull_request`."""
@@ -148,6 +150,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
+    "seen": (dict, type(None)),
     "repository": (dict, type(None)), "inbox": (dict, type(None)), "may_ask": (bool,), "questions": (list,),
 }  # fmt: skip
 _LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}

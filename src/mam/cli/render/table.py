@@ -86,6 +86,8 @@ def status_text(job: Job, now: Moment, pauses: Sequence[Pause] = ()) -> Text:
         return Text("▶ running (quiet)", style="bold red")
     if job.status is PENDING and blocking_pause(pauses, job, now) is not None:
         return Text("○ pending (paused)", style="dim cyan")
+    if job.status is ERROR and job.seen is not None:
+        return Text(f"{icon} {job.status} (seen)", style=f"dim {colour}")
     unchecked = " (unchecked)" if job.status is COMPLETED and not job.checked else ""
     return Text(f"{icon} {job.status}{unchecked}", style=colour)
 

@@ -16,6 +16,7 @@ from mam.cli.args.options import number, registry_of
 from mam.cli.render.streams import print_json_array, print_row, say, stdout_is_terminal
 from mam.cli.render.text import first_line
 from mam.errors import BadInput, MamError
+from mam.jobs.status import ERROR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,12 +39,15 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--everywhere", action="store_true", help="list every store that you have opened")
     rows = f"show at most N jobs, 0 for all (default: {ROWS_SHOWN} on a terminal, all in a pipe); not with --json"
     parser.add_argument("--limit", type=number, metavar="N", help=rows)
+    parser.add_argument("--unseen", action="store_true", help="only failures that were neither retried nor seen")
     parser.add_argument("--archived", action="store_true", help="list the jobs that `mam prune` has archived")
 
 
 def run(options: Options) -> int:
     if options.limit is not None and options.limit < 0:
         raise BadInput(why="--limit takes a number of jobs, or 0 for all")
+    if options.unseen and (options.archived or options.status):
+        raise BadInput(why="--unseen goes with neither --status nor --archived")
     limit = _row_limit(options.limit, ROWS_SHOWN if stdout_is_terminal() else 0)
     if options.everywhere and options.host is not None:
         raise BadInput(why="give --everywhere or --host, not both")
@@ -51,7 +55,7 @@ def run(options: Options) -> int:
         return _list_everywhere(options, limit)
     registry = registry_of(options)
     query = query_of(options, registry)
-    jobs = registry.select_archived(query) if options.archived else registry.select(query)
+    jobs = registry.select_archived(query) if options.archived else _jobs(registry, options)
     if options.host is not None:
         jobs = (job for job in jobs if job.host == options.host)
     if options.json:
@@ -143,7 +147,10 @@ def _list_everywhere(options: Options, limit: int | None) -> int:
 
 
 def _jobs(registry: Registry, options: Options) -> Iterator[Job]:
-    return registry.select(query_of(options, registry))
+    query = query_of(options, registry)
+    if not options.unseen:
+        return registry.select(query)
+    return filter(registry.needs_look, registry.select(query.replace(statuses=frozenset({ERROR}))))
 
 
 def _store_json(ref: StoreRef, options: Options) -> dict[str, Any]:

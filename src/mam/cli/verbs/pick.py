@@ -115,10 +115,6 @@ def _run_command(options: Options, registry: Registry, job: Job) -> int:
 
 def _owner(pid: int) -> str:
     """The process that will do the work: this one if it becomes the command, otherwise its parent."""
-    from pwd import getpwuid
+    from mam.machine.person import user_at_host
 
-    try:
-        user = getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        user = str(os.geteuid())
-    return f"{user}@{os.uname().nodename}:{pid}"
+    return f"{user_at_host()}:{pid}"

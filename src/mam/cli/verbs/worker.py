@@ -135,13 +135,9 @@ def _job_and_labels(options: Options, config: Config) -> tuple[str | None, tuple
 
 
 def process_owner() -> str:
-    from pwd import getpwuid
+    from mam.machine.person import user_at_host
 
-    try:
-        user = getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        user = str(os.geteuid())
-    return f"{user}@{os.uname().nodename}:{os.getpid()}"
+    return f"{user_at_host()}:{os.getpid()}"
 
 
 def print_brief(text: str) -> None:

@@ -12,7 +12,7 @@ from mam.cli.watch.layout import DONE, GAP, IN_ERROR, LABEL, MORE, NEEDS, PENDS,
 from mam.events.event import STARTED
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.pause import Pause
-from mam.jobs.status import COMPLETED, PENDING, RUNNING
+from mam.jobs.status import COMPLETED, ERROR, PENDING, RUNNING
 from mam.util.clock import Moment, parse_time
 from mam.util.frozen import Frozen
 from mam.util.human_time import format_age
@@ -117,6 +117,8 @@ def _state(item: Item, job: Job) -> Text:
     if item.attention is not None:
         word = item.attention.word
         icon, colour = ATTENTION_STYLES.get(word, (icon, "bold red"))
+    elif job.status is ERROR and job.seen is not None:
+        word, colour = "seen", f"dim {colour}"
     elif job.status is RUNNING and job.attempt > 1:
         word = f"try {job.attempt}"
     elif job.waiting_for:

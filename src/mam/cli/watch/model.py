@@ -167,7 +167,8 @@ class Model:
         """Why the job needs a person; None if it does not."""
         if job.status is ERROR:
             fresh = now.wall_ms - parse_time(job.ended_at or job.updated_at) < FRESH_MS
-            return Attention(word="error", why=job.reason or "") if fresh and job.job_id not in self.retried else None
+            is_open = fresh and job.seen is None and job.job_id not in self.retried
+            return Attention(word="error", why=job.reason or "") if is_open else None
         if job.status is not RUNNING:
             return None
         last_event = self.last_events.get(job.job_id)

@@ -17,6 +17,7 @@ from mam.cli.watch.model import Model
 from mam.cli.watch.terminal import Terminal
 from mam.errors import MamError
 from mam.jobs.status import RUNNING
+from mam.machine.person import user_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,15 +33,15 @@ DRAW_INTERVAL_SECONDS = 0.1
 """The least time between two drawings."""
 MESSAGE_SECONDS = 8.0
 
-HINTS = (("↑↓", "select"), ("⏎", "open"), ("c", "cancel"), ("r", "retry"), ("?", "help"), ("q", "quit"))
-OPEN_HINTS = (("↑↓", "scroll"), ("c", "cancel"), ("r", "retry"), ("q", "back"))
+HINTS = (("↑↓", "select"), ("⏎", "open"), ("c", "cancel"), ("r", "retry"), ("s", "seen"), ("?", "help"), ("q", "quit"))
+OPEN_HINTS = (("↑↓", "scroll"), ("c", "cancel"), ("r", "retry"), ("s", "seen"), ("q", "back"))
 HELP = """\
 SECTIONS
 
   needs you   asks for permission, is yours to do, is quiet,
-              or ended in error within the last hour without a retry
+              or ended in error within the last hour, neither retried nor seen
   running     the last event, the run time and the attempt
-  error       older errors, and those with a retry
+  error       older errors, and those that were retried or seen
   waiting     for a retry, a start time or another job, with the reason
   pending     the number of jobs for each label, and pauses
   done        the latest completed and cancelled jobs
@@ -51,9 +52,10 @@ KEYS
   Enter, o    open the job; unfold a label or “more” (Esc folds)
   c           cancel the job, after a question
   r           retry an ended job
+  s           mark a failure as seen, which takes it out of “needs you”
   q, Esc      back; q in the list quits
 
-Commands for the same: mam list, explain, output, logs, cancel, retry.
+Commands for the same: mam list, show, output, logs, cancel, retry, seen.
 """
 EMPTY = """\
 No jobs yet. In another terminal, try
@@ -166,7 +168,7 @@ class Screen:
             self._list.fold()
         elif key in (ENTER, "o") and item is not None and not self._list.unfold():
             self._opened, self._scroll = item.key, 0
-        elif key in ("c", "r") and item is not None and item.kind == "row":
+        elif key in ("c", "r", "s") and item is not None and item.kind == "row":
             self._act(key, item.key)
 
     def _press_opened(self, key: str) -> None:
@@ -176,13 +178,16 @@ class Screen:
             self._opened = None
         elif key in steps:
             self._scroll = max(0, self._scroll + steps[key])
-        elif key in ("c", "r"):
+        elif key in ("c", "r", "s"):
             self._act(key, self._opened)
 
     def _act(self, key: str, job_id: str) -> None:
         try:
             job = self._registry.store.get(job_id)
-            if key == "r":
+            if key == "s":
+                seen = self._registry.mark_seen(job_id, by=user_at_host()).seen or {}
+                self._show_message(f"{job_id[:8]} was seen by {seen.get('by')}")
+            elif key == "r":
                 self._show_message(
                     f"{job_id[:8]} was registered again as {self._registry.retry(job_id).job.job_id[:8]}"
                 )

@@ -220,3 +220,15 @@ class Lifecycle(StoreCase):
         assert [(found, now.wall_ms) for found, now in seen] == [(job, clock.now().wall_ms)]
         assert bool(seen[0][1].boot_id) is self.has_boot_clock
         assert history_lines(store, job.job_id)[-1]["event"] == "seen"
+
+    def test_a_look_at_a_failure_changes_only_the_note(self, registry: Registry, clock: FakeClock) -> None:
+        job_id = register_and_claim(registry).job_id
+        failed = registry.fail(job_id, reason="broken", attempt=1)
+        clock.advance(60_000)
+
+        seen = registry.mark_seen(job_id, by="anna")
+
+        assert seen == failed.replace(seen={"by": "anna", "at": clock.now().second})
+        assert registry.get(job_id) == seen
+        assert registry.mark_seen(job_id, by="anna") == seen
+        assert not registry.needs_look(seen)
