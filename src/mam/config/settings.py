@@ -34,6 +34,7 @@ class Config(Frozen):
     prices: dict[str, Values] = {}  # noqa: RUF012
     children: Values = {}  # noqa: RUF012
     output: Values = {}  # noqa: RUF012
+    retention_days: float = 30.0
     broker: Values = {}  # noqa: RUF012
     inbox: Values = {}  # noqa: RUF012
     queue: Values = {}  # noqa: RUF012
@@ -82,6 +83,11 @@ SETTINGS = (
     Setting(
         name="on_limit", kind=str, variable="MAM_ON_LIMIT", choices=("wait", "fail"), harmless=True,
         meaning="What a worker does at an agent's usage limit: `wait` for its end and go on, or `fail` the job.",
+    ),
+    Setting(
+        name="retention_days", kind=float, variable="MAM_RETENTION_DAYS", limits=(0, 36500),
+        meaning="After how many days `mam prune` archives ended jobs, and no longer waits for a silent consumer of the "
+        "journal.",
     ),
     Setting(
         name="agent_prefix", kind=str, variable="MAM_AGENT_PREFIX", choices=("MAM", "HOUMAO", ""),

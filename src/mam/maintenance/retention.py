@@ -1,10 +1,16 @@
-"""Moves old ended jobs to the archive, in batches, so that claims continue."""
+"""Moves old ended jobs to the archive, in batches, so that claims continue, and summarises their journal entries.
+
+An entry is summarised after every consumer of the store has passed it. A consumer that was silent for longer than the
+retention does not hold this back: it is lost, and starts over when it returns.
+"""
 
 from __future__ import annotations
 
 from mam.jobs.status import Status
 from mam.maintenance.batches import batches
+from mam.stores.consumer import parse_position
 from mam.stores.port import Query
+from mam.util.clock import parse_time
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -13,7 +19,9 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job
     from mam.registry import Registry
+    from mam.stores.port import Store
 
+DAY_MS = 86_400_000
 ENDED = frozenset(status for status in Status if status.ended)
 
 
@@ -28,6 +36,8 @@ class Pruned(Frozen):
 
     counts: dict[Status, int]
     last: Job | None = None
+    entries: int = 0
+    """How many entries of the journal were summarised away."""
 
 
 def too_old(registry: Registry, retention: Retention) -> Iterator[Job]:
@@ -61,9 +71,42 @@ def _is_meant(job: Job, retention: Retention) -> bool:
     return job.status in retention.statuses and (job.ended_at or job.updated_at) < retention.before
 
 
-def prune(registry: Registry, retention: Retention, moved: Callable[[int], None]) -> Pruned:
+def silent_consumers(store: Store, days: float) -> list[str]:
+    """The consumers that have not handled an entry older than this."""
+    return [name for name, position in store.consumers().items() if _is_silent(store, position, days)]
+
+
+def lost_consumers(store: Store) -> list[str]:
+    """The consumers whose next entries were summarised."""
+    upto = store.summarised_upto()
+    return [name for name, position in store.consumers().items() if 0 < _number(position) < upto]
+
+
+def passed_by_all(store: Store, days: float) -> int:
+    """Every consumer that was not silent for so long has handled the entries before this number."""
+    end = int(store.end_offset())
+    behind = [position for position in store.consumers().values() if not _is_silent(store, position, days)]
+    return min([end, *(_number(position) for position in behind)])
+
+
+def _is_silent(store: Store, position: str, days: float) -> bool:
+    following = next(iter(store.entries(str(_number(position)))), None)
+    if following is None:
+        return False
+    age_ms = store.clock.now().wall_ms - parse_time(following.lines[0]["timestamp"])
+    return age_ms > days * DAY_MS
+
+
+def _number(position: str) -> int:
+    found = parse_position(position)
+    return 0 if found is None else found[0].number
+
+
+def prune(registry: Registry, retention: Retention, days: float, moved: Callable[[int], None]) -> Pruned:
+    """`days`: a consumer that was silent for longer is lost."""
     counts: dict[Status, int] = {}
     last: Job | None = None
+    below, entries = passed_by_all(registry.store, days), 0
     for batch in batches(too_old(registry, retention)):
         gone = set(registry.archive([job.job_id for job in batch]))
         for job in batch:
@@ -71,4 +114,6 @@ def prune(registry: Registry, retention: Retention, moved: Callable[[int], None]
                 counts[job.status] = counts.get(job.status, 0) + 1
                 last = job
         moved(len(gone))
-    return Pruned(counts=counts, last=last)
+    for ids in batches(registry.store.unsummarised(below)):
+        entries += registry.store.summarise(ids, below)
+    return Pruned(counts=counts, last=last, entries=entries)

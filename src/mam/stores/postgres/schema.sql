@@ -4,7 +4,8 @@
 CREATE TABLE mam.store (
     one        integer PRIMARY KEY CHECK (one = 1),
     version    integer NOT NULL,  -- of this schema; below zero while `mam migrate` fills the registry
-    journal_id text NOT NULL      -- names this journal
+    journal_id text NOT NULL,     -- names this journal
+    summarised_upto bigint NOT NULL DEFAULT 0  -- before it, the entries of archived jobs are summarised
 );
 
 CREATE SEQUENCE mam.job_number;
@@ -151,6 +152,7 @@ CREATE TABLE mam.archive (
     record   json NOT NULL,  -- the whole record
     events   json NOT NULL
 );
+ALTER TABLE mam.archive ALTER record SET STORAGE MAIN, ALTER events SET STORAGE MAIN, SET (toast_tuple_target = 256);  -- compressed
 CREATE INDEX archive_number ON mam.archive (number);
 CREATE UNIQUE INDEX archive_key ON mam.archive (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX archive_retry_of ON mam.archive (retry_of) WHERE retry_of IS NOT NULL;

@@ -280,6 +280,9 @@ class PostgresStore(SqlStore):
 
         return self._client.act(whole, is_done)
 
+    def _each(self, query: str, values: list[Json]) -> None:
+        self._client.many(query, values)
+
     def _rows(self, query: str, **values: Any) -> list[Any]:
         return self._client.rows(query, values)
 
