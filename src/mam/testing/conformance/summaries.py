@@ -118,7 +118,7 @@ class Summaries(StoreCase):
 
         archived_jobs(registry, count)
 
-        def folded() -> list[object]:
+        def folded() -> list[tuple[str, str, str, int, int]]:
             found = [one for entry in store.entries(None) for one in transitions_in(entry)]
             return sorted((one.job_id, one.status or "", one.label, one.attempts, one.tokens) for one in found)
 
