@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,10 @@ def test_history_and_sums_stay_for_those_who_come_later(mam: Mam) -> None:
     mam.register()
     before = mam("logs", job, "--json").out, mam("stats", "--json").json
     assert mam("prune", "--older-than", "0").out == "1 completed moved\n"
-    later = {"XDG_CACHE_HOME": str(mam.here / "new-cache"), "DELEGATE_JOB_LOGS_DIR": str(mam.here / "new-logs")}
+    later: dict[str, Any] = {
+        "XDG_CACHE_HOME": str(mam.here / "new-cache"),
+        "DELEGATE_JOB_LOGS_DIR": str(mam.here / "new-logs"),
+    }
     lines = mam("logs", job, "--json", **later).out.splitlines()
     assert lines[:-1] == before[0].splitlines()
     assert '"archived"' in lines[-1]

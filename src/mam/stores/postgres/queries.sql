@@ -409,9 +409,6 @@ DELETE FROM mam.output_file WHERE made_ms < %(before)s RETURNING 1
 -- A use that comes at the same time makes the content new again.
 DELETE FROM mam.output_content WHERE made_ms < %(before)s RETURNING 1
 
--- name: lines of jobs
-SELECT job_id, lines FROM mam.journal WHERE job IN (SELECT number FROM mam.job WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))) ORDER BY number
-
 -- name: delete jobs
 DELETE FROM mam.job WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
 

@@ -149,10 +149,9 @@ CREATE TABLE mam.archive (
     key      text,
     retry_of text COLLATE "C",
     root     text COLLATE "C",
-    record   json NOT NULL,  -- the whole record
-    events   json NOT NULL
+    record   json NOT NULL,  -- without empty fields
+    events   json NOT NULL   -- `null`: the journal has them
 );
-ALTER TABLE mam.archive ALTER record SET STORAGE MAIN, ALTER events SET STORAGE MAIN, SET (toast_tuple_target = 256);  -- compressed
 CREATE INDEX archive_number ON mam.archive (number);
 CREATE UNIQUE INDEX archive_key ON mam.archive (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX archive_retry_of ON mam.archive (retry_of) WHERE retry_of IS NOT NULL;

@@ -34,4 +34,3 @@ CREATE TABLE mam.output_content (
 CREATE INDEX output_content_made ON mam.output_content (made_ms);
 
 ALTER TABLE mam.store ADD COLUMN summarised_upto bigint NOT NULL DEFAULT 0;  -- before it, the entries of archived jobs are summarised
-ALTER TABLE mam.archive ALTER record SET STORAGE MAIN, ALTER events SET STORAGE MAIN, SET (toast_tuple_target = 256);  -- compressed

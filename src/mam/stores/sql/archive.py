@@ -6,6 +6,7 @@ import json
 import sys
 
 from mam.jobs.change import Change
+from mam.jobs.record import Job
 from mam.jobs.summary import summarise
 from mam.stores.common import archived_line, import_lines
 from mam.stores.port import JobWithEvents
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from mam.jobs.record import Json
 
 
+def without_empty_fields(job: Job) -> Json:
+    """The record without the fields that are empty and empty by default, which are most fields of most jobs."""
+    usual = Job.field_defaults
+    return {name: value for name, value in job.to_json().items() if value or name not in usual or value != usual[name]}
+
+
 class SqlArchive(SqlBase):
     # -- ended jobs ------------------------------------------------------------------------------------------------
 
@@ -34,27 +41,24 @@ class SqlArchive(SqlBase):
         moment = self._now()
         found = json.dumps([row[0] for row in self._rows("archivable", job_ids=json.dumps(list(job_ids)))])
         jobs = [parse_row(row, self.address).job for row in self._rows("jobs to change", job_ids=found)]
-        lines: dict[str, list[str]] = {job.job_id: [] for job in jobs}
-        for job_id, text in self._rows("lines of jobs", job_ids=found):
-            lines[job_id].append(text)
-        self._insert_archived([JobWithEvents(job=job, events=events_in(lines[job.job_id])) for job in jobs])
+        self._each("insert archived", [self._archived_values(job, None) for job in jobs])
         self._rows("delete jobs", job_ids=found)
         for job in jobs:
             self._append_entry(job, 0, None, (archived_line(job.job_id, moment),))
 
     def _insert_archived(self, batch: Sequence[JobWithEvents]) -> None:
-        self._each("insert archived", [self._archived_values(one) for one in batch])
+        self._each("insert archived", [self._archived_values(one.job, one.events) for one in batch])
 
-    def _archived_values(self, one: JobWithEvents) -> Json:
-        job = one.job
+    def _archived_values(self, job: Job, events: list[AuditRecord] | None) -> Json:
+        """Without events: the journal has those of a job that was archived here."""
         return {
             "job_id": job.job_id,
             "number": job.number,
             "key": job.key,
             "retry_of": job.retry_of,
             "root": self._root_of(job),
-            "record": to_json_text(job.to_json()),
-            "events": to_json_text(one.events),
+            "record": to_json_text(without_empty_fields(job)),
+            "events": to_json_text(events),
         }
 
     def summarise(self, job_ids: Sequence[str], below: int) -> int:
@@ -105,7 +109,11 @@ class SqlArchive(SqlBase):
                 yield self._parse_archived_row(record, events)
 
     def _parse_archived_row(self, record: str, events: str) -> JobWithEvents:
-        return JobWithEvents(job=self._parse_archived(record), events=json.loads(events))
+        job, known = self._parse_archived(record), json.loads(events)
+        if known is None:
+            lines = self._rows("lines of archived", number=job.number, job_id=job.job_id)
+            known = events_in(text for (text,) in lines)
+        return JobWithEvents(job=job, events=known)
 
     # -- jobs of another registry ------------------------------------------------------------------------------------
 

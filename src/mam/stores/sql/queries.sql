@@ -156,3 +156,6 @@ SELECT name, position FROM {schema}.consumer ORDER BY name
 -- name: unsummarised
 SELECT archive.job_id FROM {schema}.archive JOIN {schema}.journal ON journal.job = archive.number
 WHERE journal.number < :below AND fields IS NOT NULL GROUP BY archive.job_id HAVING count(*) > 1
+
+-- name: lines of archived
+SELECT lines FROM {schema}.journal WHERE job = :number AND job_id = :job_id ORDER BY number

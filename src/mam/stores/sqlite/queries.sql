@@ -198,9 +198,6 @@ SELECT :number
 -- name: unreadable jobs
 SELECT {columns} FROM job INDEXED BY job_set_aside JOIN prompt USING (number) WHERE blocked = 2 ORDER BY number
 
--- name: lines of jobs
-SELECT job_id, lines FROM journal WHERE job IN (SELECT number FROM job WHERE job_id IN (SELECT value FROM json_each(:job_ids))) ORDER BY number
-
 -- name: delete jobs
 DELETE FROM job WHERE job_id IN (SELECT value FROM json_each(:job_ids))
 

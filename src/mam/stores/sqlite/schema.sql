@@ -136,8 +136,8 @@ CREATE TABLE archive (
     key      TEXT,
     retry_of TEXT,
     root     TEXT,
-    record   TEXT NOT NULL,  -- the whole record
-    events   TEXT NOT NULL
+    record   TEXT NOT NULL,  -- without empty fields
+    events   TEXT NOT NULL   -- `null`: the journal has them
 ) STRICT;
 CREATE INDEX archive_number ON archive (number);
 CREATE UNIQUE INDEX archive_key ON archive (key) WHERE key IS NOT NULL;
