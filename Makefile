@@ -5,13 +5,13 @@ PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
 AGENTS  = .agents
 
-.PHONY: help demo needs test test-fast test-agents record-agents faults faults-long mutants lint format docs bench bench-long clean
+.PHONY: help demo needs test test-fast agents test-agents test-agents-few record-agents faults faults-long mutants lint format docs bench bench-long clean
 
 help:
 	@echo "make demo         show jobs that run, fail, wait, get lost and are taken over, on your terminal"
 	@echo "make test         install what the tests need and run all tests"
 	@echo "make test-fast    run the tests for daily work, in about a minute: unit, memory and SQLite conformance, command line"
-	@echo "make test-agents  install the real coding agents into .agents and run them against a scripted model"
+	@echo "make test-agents  install the real coding agents and run them against a scripted model (test-agents-few: in minutes)"
 	@echo "make faults       kill processes, cut the power, fill the disk: more than the tests do (faults-long: for hours)"
 	@echo "make mutants      put known faults into a copy and check that a test catches each"
 	@echo "make lint         run ruff, mypy and the import contracts"
@@ -46,19 +46,20 @@ FAST = tests/unit tests/cli tests/conformance/test_memory.py tests/conformance/t
 test-fast: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest -n auto -m "not external and not slow" $(FAST) $(ARGS)
 
-$(AGENTS)/.installed: tests/real_agents/package.json
-	@command -v npm >/dev/null || { echo "the coding agents come from npm: apt-get install npm, or install Node.js" >&2; exit 1; }
-	@echo "installing the coding agents into $(AGENTS) (1.2 GB) …"
-	@mkdir -p $(AGENTS) && cp tests/real_agents/package.json $(AGENTS)/
-	@npm install --prefix $(AGENTS) --no-package-lock --no-audit --no-fund --loglevel=error
-	@touch $@
+agents:
+	@$(PYTHON) -m tests.real_agents.install $(AGENTS)
 
 # The agents can reach nothing but loopback, whatever they try: no account, no update, no report.
-test-agents: $(VENV)/.dev $(AGENTS)/.installed needs
-	$(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m pytest tests/real_agents $(ARGS)
+ALONE = $(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m
 
-record-agents: $(VENV)/.dev $(AGENTS)/.installed
-	$(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m tests.real_agents.record
+test-agents: $(VENV)/.dev agents needs
+	$(ALONE) pytest tests/real_agents $(ARGS)
+
+test-agents-few: $(VENV)/.dev agents
+	$(ALONE) pytest tests/real_agents -m few -n auto $(ARGS)
+
+record-agents: $(VENV)/.dev agents
+	$(ALONE) tests.real_agents.record
 
 faults: $(VENV)/.dev needs
 	MAM_FAULTS=$${MAM_FAULTS:-3} $(VENV)/bin/python -m pytest -n auto tests/faults tests/postgres/test_kills.py tests/unit/test_model.py

@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mam import questions
+from mam.jobs.question import Draft
+from mam.jobs.question_acts import Answer
 from mam.jobs.status import RUNNING
 from mam.registry import Registry
 from mam.stores.port import Query
 
 if TYPE_CHECKING:
+    from mam.questions import Asked
     from mam.stores.port import Store
 
 Story = list[tuple[tuple[object, ...], ...]]
@@ -20,8 +24,8 @@ Story = list[tuple[tuple[object, ...], ...]]
 
 
 class Cast:
-    """The jobs of one run, under a label of their own: one is held by a session and has spoken, one is pending, one's
-    lease is over, one has ended."""
+    """The jobs of one run, under a label of their own: one is held by a session and has spoken, one asks, one is
+    pending, one's lease is over, one has ended."""
 
     def __init__(self, registry: Registry, label: str) -> None:
         self.label = label
@@ -31,11 +35,15 @@ class Cast:
         self.running = self._job(registry)
         registry.pick(label, owner="me", session=(self.agent, "first"))
         registry.publish(self.running, event="started", attempt=1)
+        self.asking = self._job(registry)
+        registry.pick(label, owner="me")
+        self.question = self._ask(registry, self.asking).question
         self.lost = self._job(registry)
         registry.pick(label, owner="me")
         self.pending = self._job(registry)
         registry.heartbeat(self.lost, attempt=1, lease_seconds=0)
-        self._roles = {self.running: "running", self.lost: "lost", self.pending: "pending", self.ended: "ended"}
+        roles = ("running", "asking", "lost", "pending", "ended")
+        self._roles = {getattr(self, role): role for role in roles}
         self._offset = registry.store.end_offset()
 
     @property
@@ -54,6 +62,17 @@ class Cast:
             for entry in store.entries(self._offset)
             if entry.job_id in mine
         ]
+
+    def _ask(self, registry: Registry, job_id: str) -> Asked:
+        draft = Draft(kind="permission", text="May it push?", tool="Bash", input={"command": "git push"})
+        return questions.ask(registry, job_id, draft, attempt=1)
+
+    def ask(self, registry: Registry) -> str:
+        return self._ask(registry, self.running).id
+
+    def answer(self, registry: Registry) -> str | None:
+        given = Answer(number=1, attempt=1, digest=self.question.digest, answer="allow", by="me@here")
+        return questions.answer(registry, self.asking, given).question.answer
 
     def _job(self, registry: Registry) -> str:
         return registry.register(prompt="work", agent="codex", label=self.label).job.job_id
@@ -79,6 +98,9 @@ WRITERS: dict[str, Verb] = {
     "complete a pending job": lambda registry, cast: registry.complete(cast.pending),
     "fail": lambda registry, cast: registry.fail(cast.running, reason="r", attempt=1),
     "fail retryably": lambda registry, cast: registry.fail(cast.running, reason="r", attempt=1, retryable=True),
+    "ask": lambda registry, cast: cast.ask(registry),
+    "answer": lambda registry, cast: cast.answer(registry),
+    "complete a job that asks": lambda registry, cast: registry.complete(cast.asking, attempt=1, result="r"),
     "release": lambda registry, cast: registry.release(cast.running, attempt=1),
     "cancel": lambda registry, cast: registry.cancel(cast.pending),
     "cancel a running job": lambda registry, cast: registry.cancel(cast.running),

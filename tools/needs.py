@@ -33,6 +33,7 @@ NEEDS = (
     Need("mosquitto_pub", "mosquitto-clients", "a publisher that is not mam"),
     Need("mosquitto_sub", "mosquitto-clients", "a subscriber that is not mam"),
     Need("openssl", "openssl", "certificates and signatures"),
+    Need("pgbouncer", "pgbouncer", "a pooler before PostgreSQL"),
     Need("ps", "procps", "the table of processes on systems without /proc"),
     Need("rsync", "rsync", "files that come into the inbox"),
     Need("strace", "strace", "kills, errors and power cuts at chosen system calls"),

@@ -14,11 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-FIRST_VERBS = ("run", "register", "worker", "watch", "list", "wait", "result", "output", "logs")
+FIRST_VERBS = ("run", "register", "worker", "watch", "list", "show", "wait", "result", "output", "logs")
 MORE_VERBS = (
-    "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "seen", "pause", "resume",
-    "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where", "init",
-    "artifacts", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents",
+    "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "seen",
+    "questions", "answer", "ask",
+    "pause", "resume", "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where",
+    "init", "artifacts", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo",
+    "agents",
     "skill", "inbox", "service", "admin",
 )  # fmt: skip
 UNLISTED_VERBS = ("brief",)

@@ -44,7 +44,7 @@ class Refused(MamError):
 
 
 class UnknownStatus(MamError):
-    """{word} is not a status; choose from {choices}."""
+    """{word} is not a status{hint}; choose from {choices}."""
 
 
 class AlreadyRegistered(MamError):
@@ -89,6 +89,12 @@ class NothingToPick(MamError):
     exit_code = 3
 
 
+class JobsLeft(MamError):
+    """Jobs of {labels} are left: {statuses}; `mam explain JOB` reports why."""
+
+    exit_code = 3
+
+
 class TimedOut(MamError):
     """{what} within {seconds} s."""
 
@@ -105,12 +111,19 @@ class StoreUnavailable(MamError):
     exit_code = 9
 
 
+class StoreUnconfirmed(StoreUnavailable):
+    """{store}: the server did not confirm the write within {seconds} s (a synchronous standby may be away). It may have
+    taken effect: ask with `mam list` or `mam get` before you repeat it. A job with a key may be registered again with
+    the same --key."""
+
+
 class StoreOutdated(StoreUnavailable):
     """{store} has schema {version} of {current}; `mam init --store {store}` brings it up to date."""
 
 
 class StoreMissing(MamError):
-    """No store at {store}; `mam init --store {store}` makes one, and so does the first `mam register`."""
+    """No store at {store}; `mam init --store {store}` makes one, and so does the first `mam register`. `mam list
+    --everywhere` shows the stores that you have opened."""
 
     exit_code = 9
 

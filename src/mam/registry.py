@@ -14,19 +14,20 @@ from mam.errors import AmbiguousId, AnswerTooLate, AttemptNeeded, BadInput, Clai
 from mam.jobs import acts, input_rules
 from mam.jobs.ending import End
 from mam.jobs.record import MAX_COUNT
-from mam.jobs.status import COMPLETED, ERROR, RUNNING
+from mam.jobs.status import COMPLETED, ERROR, OPEN, RUNNING, WAITING
 from mam.jobs.sweep import backoff_seconds
 from mam.stores.common import new_claim_id
 from mam.stores.port import ClaimRequest, Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
     from mam.jobs.activity import State
     from mam.jobs.acts import Fence
     from mam.jobs.change import AuditRecord, Change
+    from mam.jobs.overview import Overview, Relative
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
@@ -91,6 +92,11 @@ class Registry:
     def select(self, query: Query) -> Iterator[Job]:
         return self.store.select(query)
 
+    def open_jobs(self, labels: Iterable[str]) -> Iterator[Job]:
+        """The jobs of these labels that have not ended."""
+        for label in labels:
+            yield from self.store.select(Query(statuses=OPEN, label=label))
+
     def select_archived(self, query: Query) -> Iterator[Job]:
         """As `select`, among archived jobs."""
         from mam.stores.common import matches
@@ -112,6 +118,38 @@ class Registry:
             last_event=self._last_event(found),
         )
         return found, explain(found, now, around)
+
+    def overview(self, job: str) -> Overview:
+        """Everything about a job that a person asks for first."""
+        from mam.jobs.overview import Overview
+
+        found, why = self.explain(job)
+        children = self.store.children(found.job_id)
+        relatives = [
+            self._relative("retry_of", found.retry_of),
+            self._relative("retried_as", found.job_id if self.is_retried(found) else None),
+            self._relative("parent", found.parent_id),
+            *(self._relative("after", job_id) for job_id in found.after),
+            *(self._relative("child", job_id) for job_id in children[:CANDIDATES_SHOWN]),
+        ]
+        chain = tuple(relative for relative in relatives if relative is not None)
+        return Overview(job=found, why=why, state=self.state(found), chain=chain, children=len(children))
+
+    def _relative(self, relation: str, job_id: str | None) -> Relative | None:
+        """Another job, as it is now; `retried_as` is the last retry."""
+        from mam.jobs.overview import Relative
+
+        if job_id is None:
+            return None
+        try:
+            found = self.store.newest(job_id) if relation == "retried_as" else self.get_exact(job_id)
+        except UnknownJob:
+            found = None
+        return Relative(
+            relation=relation,
+            job_id=job_id if found is None else found.job_id,
+            status=None if found is None else found.status,
+        )
 
     def state(self, job: Job) -> State:
         """What its agent is doing, according to which source, and since when."""
@@ -220,7 +258,18 @@ class Registry:
         self.store.pause(pause)
 
     def resume(self, agent: str | None, label: str | None) -> bool:
-        return self.store.resume(agent, label)
+        """Lifts a pause. With the pause of an agent end the waits of the jobs that met its usage limit."""
+        was_paused = self.store.resume(agent, label)
+        if was_paused and agent is not None and label is None:
+            self._end_waits_for_reset(agent)
+        return was_paused
+
+    def _end_waits_for_reset(self, agent: str) -> None:
+        from mam.jobs.usage_limit import RESET, end_wait
+
+        for job in self.store.select(Query(statuses=frozenset({WAITING}))):
+            if job.agent == agent and job.waiting_for == RESET:
+                self.act(job.job_id, "resume", end_wait)
 
     # -- writing as the holder of a claim -------------------------------------------------------------------------
 

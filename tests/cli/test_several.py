@@ -14,7 +14,7 @@ def test_no_job_and_no_filter_is_a_mistake(mam: Mam, verb: str) -> None:
     mam("init")
     mam(verb).failed(2, "give the id")
     mam(verb, "x", "--status", "pending").failed(2, "not both")
-    mam(verb, "--status", "banana").failed(1, "banana")
+    mam(verb, "--status", "banana").failed(2, "banana")
     mam(verb, "--since", "yesterday").failed(2, "--since")
     mam(verb, "--agent-session", "").failed(2, "label is empty")
 

@@ -15,8 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mam import questions
 from mam.errors import MamError, StoreUnavailable
 from mam.jobs.pause import Pause
+from mam.jobs.question import Draft
+from mam.jobs.question_acts import Answer
 from mam.jobs.status import CANCELLED, COMPLETED, RUNNING
 from mam.registry import Registry
 from tests.faults.judging import Told, check_store
@@ -50,7 +53,7 @@ class Life:
         verbs: list[Callable[[], Any]] = [
             self._register, self._register, self._pick, self._pick, self._speak, self._speak, self._end, self._end,
             self._heartbeat, self._number, self._release, self._cancel, self._sweep, self._aside, self._announce,
-            self._archive, self._set,
+            self._archive, self._set, self._ask, self._answer, self._answer,
         ]  # fmt: skip
         try:
             self._chance.choice(verbs)()
@@ -93,6 +96,19 @@ class Life:
     def _speak(self) -> None:
         job_id, attempt = self._holding()
         self._registry.publish(job_id, event="progress", detail="on it", attempt=attempt)
+
+    def _ask(self) -> None:
+        """Some have a deadline that is over at once."""
+        job_id, attempt = self._holding()
+        draft = Draft(kind="question", text="Which?", deadline_seconds=self._chance.choice((None, 0.0, 3600.0)))
+        questions.ask(self._registry, job_id, draft, attempt=attempt)
+
+    def _answer(self) -> None:
+        for asked in questions.open_now(self._registry):
+            known = asked.question
+            given = Answer(number=known.number, attempt=known.attempt, digest=known.digest, answer="this", by="me@here")
+            questions.answer(self._registry, asked.job.job_id, given)
+            return
 
     def _end(self) -> None:
         job_id, attempt = self._holding()

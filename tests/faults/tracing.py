@@ -33,6 +33,8 @@ COMMANDS = {
     "pick": "pick --agent-session {cast.label}",
     "publish": "publish {cast.running} progress --attempt 1",
     "heartbeat": "heartbeat {cast.running} --attempt 1",
+    "ask": "ask Which? --job {cast.running} --attempt 1",
+    "answer": "answer {cast.asking} allow",
     "complete": "complete {cast.running} --attempt 1 --result r",
     "fail": "fail {cast.running} --attempt 1 --reason r",
     "fail retryably": "fail {cast.running} --attempt 1 --reason r --retryable",

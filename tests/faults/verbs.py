@@ -16,6 +16,7 @@ COMMANDS = {
     "complete": "complete {running} --attempt {attempt} --result r",
     "fail": "fail {running} --attempt {attempt} --reason r",
     "fail retryably": "fail {running} --attempt {attempt} --reason r --retryable",
+    "ask": "ask Which --job {running} --attempt {attempt}",
     "release": "release {running} --attempt {attempt}",
     "cancel": "cancel {pending}",
     "retry": "retry {ended}",
@@ -58,6 +59,7 @@ def parted(command: str) -> tuple[dict[str, str], list[str]]:
 ELSEWHERE = {
     "run": "work/test_run_command.py",
     "rebuild": "faults/test_kills.py",
+    "answer": "faults/test_kills.py",
     "subscribe": "bus/test_subscribe_all.py",
     "inbox watch": "inbox/test_dropping.py",
     "workspaces": "work/test_cleanup.py",
@@ -70,8 +72,9 @@ ELSEWHERE = {
 """Those that live on, or start what lives on: the file below tests/ that kills them, or what they have started."""
 
 READERS = {
-    "watch", "list", "wait", "result", "output", "artifacts", "logs", "get", "broker", "explain", "brief", "where",
-    "doctor", "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
+    "watch", "list", "questions", "show", "wait", "result", "output", "artifacts", "logs", "get", "broker", "explain",
+    "brief", "where", "doctor",
+    "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
 }  # fmt: skip
 """They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a

@@ -18,45 +18,54 @@ UNPRIVILEGED = ("postgres", "nobody")
 class PrivateServer:
     """One cluster, reached by a socket in its own folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._data = folder / "data"
+    def __init__(self, folder: Path, programs_at: Path | None = None, port: int | None = None) -> None:
+        self._port = port
+        """Of all interfaces, if it listens there too."""
+        self.folder = folder
+        self.data = folder / "data"
         folder.mkdir(mode=0o755, exist_ok=True)
-        self._programs = programs()
+        self._programs = programs_at or programs()
         if os.geteuid() == 0:
-            shutil.chown(folder, _unprivileged())
+            shutil.chown(folder, unprivileged())
             self._programs = _in_reach(self._programs, folder)
-        self._run("initdb", "--pgdata", str(self._data), "--auth", "trust", "--username", "mam", "--no-sync")
+        self.make()
         self.start()
+
+    def make(self) -> None:
+        self.run("initdb", "--pgdata", str(self.data), "--auth", "trust", "--username", "mam", "--no-sync")
+        with (self.data / "pg_hba.conf").open("a", encoding="ascii") as rules:
+            rules.write("host all all 10.0.0.0/8 trust\n")
 
     def start(self) -> None:
         # Without syncs: what is killed here are processes, and the kernel keeps what they wrote.
-        where = f"-c listen_addresses='' -c unix_socket_directories='{self._folder}'"
+        port = f" -c listen_addresses=* -c port={self._port}" if self._port else " -c listen_addresses=''"
+        where = f"{port} -c unix_socket_directories='{self.folder}'"
         settings = f"{where} -c max_connections=200 -c fsync=off -c full_page_writes=off -c max_wal_size=96MB"
         # Nothing runs here but what a test asks for: a transaction of autovacuum's holds the journal's end back.
         settings += " -c autovacuum=off"
-        log = str(self._folder / "log")
-        self._run("pg_ctl", "--pgdata", str(self._data), "--log", log, "--options", settings, "--wait", "start")
+        log = str(self.folder / "log")
+        self.run("pg_ctl", "--pgdata", str(self.data), "--log", log, "--options", settings, "--wait", "start")
 
     def stop(self, mode: str = "immediate") -> None:
-        self._run("pg_ctl", "--pgdata", str(self._data), "--mode", mode, "--wait", "stop")
+        self.run("pg_ctl", "--pgdata", str(self.data), "--mode", mode, "--wait", "stop")
 
     def kill(self) -> None:
         """As the kernel would when memory runs out: SIGKILL for the postmaster, and no farewell."""
-        process = int((self._data / "postmaster.pid").read_text(encoding="ascii").split()[0])
+        process = int((self.data / "postmaster.pid").read_text(encoding="ascii").split()[0])
         os.kill(process, 9)
 
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://mam@/{database}?host={self._folder}"
+        port = f"&port={self._port}" if self._port else ""
+        return f"postgresql://mam@/{database}?host={self.folder}{port}"
 
     def empty_database(self) -> str:
         """The one database, without what the last test left in it; making a new one each time takes longer."""
         empty(self.url())
         return self.url()
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def run(self, program: str, *arguments: str) -> None:
         command = [str(self._programs / program), *arguments]
-        user = _unprivileged() if os.geteuid() == 0 else None
+        user = unprivileged() if os.geteuid() == 0 else None
         ran = subprocess.run(command, user=user, cwd="/", capture_output=True, text=True, check=False)
         assert ran.returncode == 0, f"{program}: {ran.stdout}{ran.stderr}"
 
@@ -68,7 +77,7 @@ def empty(url: str) -> None:
         connection.execute("DROP SCHEMA IF EXISTS mam CASCADE")
 
 
-def _unprivileged() -> str:
+def unprivileged() -> str:
     """PostgreSQL refuses to be run by root."""
     known = {entry.pw_name for entry in pwd.getpwall()}
     return next(name for name in UNPRIVILEGED if name in known)

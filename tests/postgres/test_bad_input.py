@@ -18,7 +18,7 @@ from mam import __version__
 from mam.errors import StoreUnavailable
 from mam.registry import Registry
 from mam.stores.postgres import client as postgres
-from mam.stores.postgres import connection as wire
+from mam.stores.postgres import limits
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from mam.testing.tasks import LABEL
@@ -200,7 +200,7 @@ def test_what_init_prints_makes_a_store_that_works(mam: Mam, database: str, admi
 
 def test_a_statement_that_takes_too_long_is_given_up(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     create_postgres_store(database)
-    monkeypatch.setattr(wire, "STATEMENT_MS", 100)
+    monkeypatch.setattr(limits, "STATEMENT_SECONDS", 0.1)
     store = PostgresStore(database)
     registry = Registry(store)
     registry.register(prompt="p", agent="codex", job_id="one")

@@ -20,6 +20,7 @@ from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.port import Query
 from mam.stores.postgres import client as postgres
+from mam.stores.postgres.listener import Listener
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, history_lines, pick_id, register_and_claim, register_jobs
 from mam.testing.races import RacePool
@@ -286,7 +287,9 @@ def test_closing_a_store_wakes_the_thread_that_waits(store: DisturbedStore, url:
 
     thread = threading.Thread(target=wait)
     thread.start()
-    while not any(listener._waiting.locked() for listener in waiter._listeners.copy().values()):
+    while not any(
+        isinstance(listener, Listener) and listener._waiting.locked() for listener in waiter._listeners.copy().values()
+    ):
         pass
     waiter.close()
     thread.join(30)

@@ -73,7 +73,7 @@ def test_copies_and_pickles_are_equal() -> None:
     assert copy.deepcopy(point) == point
 
 
-class Box(Frozen, frozen_json=("content", "names")):
+class Box(Frozen, freezes_json=True):
     content: dict[str, object]
     names: list[str] = ["a"]  # noqa: RUF012 - frozen
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mam.config.settings import Config
 from mam.registry import Registry
 from mam.work.context import WorkerContext
-from mam.work.worker import Worker, WorkerOptions
+from mam.work.worker import DRAIN_NOW, Worker, WorkerOptions
 from tests.work.support import PATIENCE
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LABEL = "shell"
 
 
 class Shop:
-    """`job` registers one, `drain` works until nothing is left, `at_work` works beside the test."""
+    """`job` registers one, `drain` works until nothing can be claimed, `at_work` works beside the test."""
 
     def __init__(self, store: Store, folder: Path, config: Config | None = None) -> None:
         self.registry = Registry(store)
@@ -61,7 +61,7 @@ class Shop:
             context.close()
 
     def drain(self, **orders: Any) -> int:
-        with self.worker(**{"drain": True, **orders}) as worker:
+        with self.worker(**{"drain": DRAIN_NOW, **orders}) as worker:
             worker.run()
             return worker.taken
 

@@ -70,8 +70,8 @@ def test_reports_reach_the_worker(registry: Registry, job: Job, mam: Mam) -> Non
     assert mam("publish", job.job_id, "progress", "--data", '{"percent": 50}').line == "2"
     assert mam("publish", "--job", job.job_id[:10], "permission_required").line == "3"
     assert mam("heartbeat").line.endswith("Z")
-    assert mam("fail", "--reason", "not yet", "--retryable").line == "running"
-    assert mam("complete", "--result", "done").line == "running"
+    assert mam("fail", "--reason", "not yet", "--retryable").line == "reported; the worker ends it now"
+    assert mam("complete", "--result", "done").line == "reported; the worker checks it now"
     record = registry.get(job.job_id)
     assert (record.status, record.last_seq) == ("running", 3)
     assert (record.said or {})["result"] == "done"
@@ -84,8 +84,8 @@ def test_a_command_of_another_claim_is_refused(registry: Registry, job: Job, mam
         mam(*words, MAM_CLAIM="another").failed(4, "another claim of attempt 1")
     mam("complete", MAM_CLAIM="not one").failed(2, "claim")
     assert registry.get(job.job_id) == before
-    assert mam("complete", MAM_CLAIM="").line == "running"
-    assert mam("complete", "--attempt", "1").line == "running"
+    assert mam("complete", MAM_CLAIM="").line == "reported; the worker checks it now"
+    assert mam("complete", "--attempt", "1").line == "reported; the worker checks it now"
 
 
 def test_a_job_reads_itself(registry: Registry, job: Job, mam: Mam) -> None:

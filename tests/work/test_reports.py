@@ -416,6 +416,7 @@ def test_no_sentence_breaks_it(text: str) -> None:
         ("no", 403, LOGIN),
         ("unexpected status 529 <unknown status code>: The server is overloaded.", None, OVERLOAD),
         ("unexpected status 401 Unauthorized: Incorrect API key provided.", None, LOGIN),
+        ("We're currently experiencing high demand, which may cause temporary errors.", None, OVERLOAD),
         ("No conversation found with session ID: x", None, FAILED),
     ],
 )
@@ -443,3 +444,104 @@ def test_there_are_transcripts() -> None:
     assert len(ALL) >= 27
     for name in ALL:
         assert os.fsencode("/var/tmp") not in b"".join(output(name)), name
+
+
+# -- what a turn took -------------------------------------------------------------------------------------------------
+
+
+def claude_result(**fields: object) -> bytes:
+    whole = {"type": "result", "subtype": "success", "is_error": False, "session_id": "abc", **fields}
+    return json.dumps(whole).encode() + b"\n"
+
+
+def claude_used(tokens: int, dollars: float) -> dict[str, object]:
+    return {"inputTokens": tokens, "outputTokens": tokens, "cacheReadInputTokens": 0, "costUSD": dollars}
+
+
+def test_a_resumed_conversation_costs_only_its_new_turn() -> None:
+    """`total_cost_usd` is the sum of all turns; every model that worked in this turn counts."""
+    new = {"sonnet": claude_used(100, 0.5), "haiku": claude_used(10, 0.25)}
+
+    report = read("claude-code", claude_result(total_cost_usd=9.75, model_usage_since_last_result=new))
+
+    assert report.cost_usd == 0.75
+    assert report.tokens == {"input": 110, "output": 110, "cached": 0}
+
+
+def test_an_older_version_tells_only_the_total() -> None:
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 1, "output_tokens": 2}
+
+    report = read("claude-code", claude_result(total_cost_usd=0.5, usage=usage))
+
+    assert (report.cost_usd, report.tokens) == (0.5, {"input": 5, "cached": 1, "output": 2})
+
+
+def test_what_an_interrupted_turn_took_is_unknown_and_not_nothing() -> None:
+    nothing = {"total_cost_usd": 0, "usage": {"input_tokens": 0, "output_tokens": 0}}
+    cut = claude_result(**nothing, subtype="error_during_execution", is_error=True, model_usage_since_last_result={})
+
+    report = read("claude-code", cut)
+
+    assert (report.cost_usd, report.tokens) == (None, {})
+    assert "cost_usd" not in report.to_json()
+
+
+def read(agent: str, data: bytes) -> Report:
+    reader = READERS[agent]()
+    reader.feed(data)
+    return reader.end()
+
+
+# -- progress that is none --------------------------------------------------------------------------------------------
+
+
+def opencode_step(reason: str, output_tokens: int) -> bytes:
+    part = {"reason": reason, "tokens": {"input": 0, "output": output_tokens, "cache": {"read": 0}}, "cost": 0}
+    lines = ({"type": "step_start", "sessionID": "ses_1", "part": {}}, {"type": "step_finish", "part": part})
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+FALSE_PROGRESS = {
+    "claude-code": b'{"type":"assistant","message":{"content":[]}}\n',
+    "codex": b'{"type":"error","message":"stream error: no such event; retrying 1/100 in 2s"}\n',
+    "opencode": opencode_step("unknown", 0),
+}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_steps_in_which_nothing_happens_are_no_progress(agent: str) -> None:
+    report = read(agent, FALSE_PROGRESS[agent] * 20)
+
+    assert (report.is_stuck, report.is_over, report.has_answered) == (True, False, False)
+    assert report.problem is not None
+    assert report.problem.kind == OVERLOAD
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_answer_in_between_is_progress(agent: str) -> None:
+    said = {
+        "claude-code": b'{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}\n',
+        "codex": b'{"type":"item.completed","item":{"type":"agent_message","text":"x"}}\n',
+        "opencode": b'{"type":"text","part":{"text":"x"}}\n',
+    }
+
+    report = read(agent, (FALSE_PROGRESS[agent] * 3 + said[agent]) * 20)
+
+    assert (report.is_stuck, report.has_answered) == (False, True)
+
+
+def test_the_same_error_in_the_log_again_and_again_is_no_progress() -> None:
+    line = b'level=ERROR message="stream error" x session.id=ses_1 small=false agent=build error.error="AI_X: bad"\n'
+
+    assert not errors_of_opencode(line * 11).is_stuck
+    report = errors_of_opencode(line * 12)
+
+    assert report.is_stuck
+    assert report.problem is not None
+    assert report.problem.kind == OVERLOAD
+
+
+def errors_of_opencode(data: bytes) -> Report:
+    reader = OpenCodeReader()
+    reader.feed_errors(data)
+    return reader.report

@@ -12,6 +12,7 @@ import pytest
 from mam.config.settings import Config
 from mam.testing.conformance.base import terminal_events
 from mam.work.validator import trusted_validation
+from mam.work.worker import DRAIN_NOW
 from tests.waiting import Gate, await_that
 from tests.work.repositories import make_repository
 from tests.work.shop import Shop
@@ -44,6 +45,10 @@ class TestEnds:
         assert job.run["place"] == str(shop.place)
         assert {"cpu_seconds", "memory_bytes", "wall_seconds", "process"} <= set(job.run)
         assert [event["event"] for event in shop.store.events(job.job_id)] == ["started", "completed"]
+
+    def test_one_whose_exit_code_is_retried(self, quick: Shop) -> None:
+        job = quick.ended("exit 3", retry_on_exit=True, max_retries=1)
+        assert (job.status, job.waiting_for, job.reason, job.retries) == ("waiting", "retry", "exit code 3", 1)
 
     def test_one_that_fails(self, shop: Shop) -> None:
         job = shop.ended("echo half; exit 3")
@@ -85,7 +90,7 @@ class TestEnds:
 class TestHands:
     def test_concurrency(self, shop: Shop, roll: Roll, gate: Gate) -> None:
         jobs = [shop.job(f"echo $$ > {roll.path}; {gate.wait}") for _ in range(4)]
-        with shop.at_work(concurrency=3, drain=True):
+        with shop.at_work(concurrency=3, drain=DRAIN_NOW):
             roll.hear(3)
             assert [shop.get(job).status for job in jobs] == ["running"] * 3 + ["pending"]
             gate.open(len(jobs))
@@ -190,7 +195,8 @@ class TestCancelling:
             three = roll.call(3)
             shop.registry.cancel(job, reason="no longer needed")
             await_gone(three)
-            await_that(lambda: any("given up" in line for line in shop.said), "the worker did not notice")
+            said = f"{job[:8]} attempt 1: cancelled: no longer needed"
+            await_that(lambda: shop.said[-1] == said, f"the worker did not notice: {shop.said}")
         found = shop.get(job)
         assert (found.status, found.reason) == ("cancelled", "no longer needed")
         assert terminal_events(shop.store, job) == [("error", "cancelled")]

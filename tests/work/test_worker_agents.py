@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from mam.config.settings import Config
+from mam.work.worker import DRAIN_NOW
 from tests.waiting import await_that
 from tests.work.shop import Shop
 
@@ -69,7 +70,7 @@ class TestAgents:
             raise OSError(5, "Input/output error")
 
         job = quick.job("exit 0")
-        with quick.worker(drain=True) as worker:
+        with quick.worker(drain=DRAIN_NOW) as worker:
             worker._context._say = dead
             worker.run()
         assert quick.get(job).status == "completed"

@@ -41,6 +41,32 @@ class TestOrders:
         assert mam("worker", "-s", "shell", "--drain", "--concurrency", "2").code == 0
         assert [mam("result", job).out for job in jobs] == ["0", "1", "2", "3", "4"]
 
+    def test_drain_waits_for_jobs_that_wait_are_paused_or_run_elsewhere(self, mam: Mam) -> None:
+        waiting, paused = mam.register("echo one", "--at", "+1h"), mam.register("echo two")
+        held, other = mam.register("echo three", "--priority", "9"), mam.register("echo x", "-s", "other")
+        assert mam("pick", "-s", "shell").line == held
+        mam("pause", "-s", "shell")
+        with Working(mam, "-s", "shell", "--drain") as worker:
+            heard(worker, b"the worker waits for those that wait, are paused or run elsewhere")
+            mam("complete", held)
+            mam("status", waiting, "--set", "pending")
+            mam("resume", "-s", "shell")
+            assert finish(worker).code == 0
+        assert [mam("result", job).out for job in (waiting, paused)] == ["one", "two"]
+        assert mam.status(other) == "pending"
+
+    def test_drain_now_counts_the_jobs_that_are_left(self, mam: Mam) -> None:
+        done = mam.register("echo done")
+        mam.register("echo one", "--at", "+1h")
+        mam.register("echo two", "--after", mam.register("echo three", "-s", "other"))
+        ran = mam("worker", "-s", "shell", "--drain=now")
+        assert (ran.code, ran.stderr.splitlines()[-1]) == (
+            3, "mam: Jobs of shell are left: 2 waiting; `mam explain JOB` reports why.",
+        )  # fmt: skip
+        assert mam.status(done) == "completed"
+        assert mam("worker", "-s", "other", "--drain", "now").code == 0
+        mam("worker", "-s", "other", "--drain=soon").failed(2, "--drain takes no value, or =now")
+
     def test_the_audit_log_is_complete_when_it_ends(self, plain: Mam) -> None:
         job = plain.register("exit 0")
         plain("worker", "-s", "shell", "--drain")

@@ -12,9 +12,9 @@ class DurableServer(PrivateServer):
     """The tests' server with syncs: nothing is set but where it listens and how many may connect."""
 
     def start(self) -> None:
-        settings = f"-c listen_addresses='' -c unix_socket_directories='{self._folder}' -c max_connections=50"
-        log = str(self._folder / "log")
-        self._run("pg_ctl", "--pgdata", str(self._data), "--log", log, "--options", settings, "--wait", "start")
+        settings = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c max_connections=50"
+        log = str(self.folder / "log")
+        self.run("pg_ctl", "--pgdata", str(self.data), "--log", log, "--options", settings, "--wait", "start")
 
     def new_database(self, name: str) -> str:
         self._do(self.url(), f"CREATE DATABASE {name}")

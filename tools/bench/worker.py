@@ -22,7 +22,7 @@ from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.work.context import WorkerContext
 from mam.work.door.server import DoorServer
 from mam.work.factory import DeferredAuditSink
-from mam.work.worker import Worker, WorkerOptions
+from mam.work.worker import DRAIN_NOW, Worker, WorkerOptions
 from tools.bench.common import LABEL, OWNER, Measured, Row, Rows
 from tools.bench.starts import STARTS, installed, isolated
 
@@ -79,19 +79,19 @@ class Shop:
 
     def _hear(self, words: str) -> None:
         self.said.append((time.perf_counter(), words))
-        if "given up" in words:
+        if "cancelled" in words:
             self.gave_up.set()
 
     def register(self, prompt: str, artifacts: tuple[str, ...] = ()) -> str:
         choices: dict[str, Any] = {"label": LABEL, "workdir": str(self.place), "origin_host": os.uname().nodename}
         return self.registry.register(prompt=prompt, agent="shell", artifacts=artifacts, **choices).job.job_id
 
-    def worker(self, *, drain: bool) -> Worker:
+    def worker(self, *, drain: str | None) -> Worker:
         return Worker(self.context, WorkerOptions(labels=(LABEL,), owner=OWNER, drain=drain), self.shadow)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        worker = self.worker(drain=False)
+        worker = self.worker(drain=None)
         thread = Thread(target=worker.run)
         thread.start()
         yield
@@ -112,7 +112,7 @@ def _overhead(name: str, shop: Shop, bare_folder: Path) -> Rows:
         for _ in range(EACH + 1):
             shop.register(SCRIPT, ("out.txt",))
         shop.said.clear()
-        shop.worker(drain=True).run()
+        shop.worker(drain=DRAIN_NOW).run()
         ends = [moment for moment, words in shop.said if words.endswith(": completed")]
         assert len(ends) == EACH + 1, shop.said
         worked += [later - earlier for earlier, later in pairwise(ends)]

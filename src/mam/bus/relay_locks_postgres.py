@@ -1,6 +1,7 @@
-"""The relay's locks on PostgreSQL: advisory locks, each held by a connection of its own.
+"""The relay's locks on PostgreSQL: advisory locks, each held by a transaction on a connection of its own.
 
-A broken connection loses its lock. Two relays may then send for a moment, and some events are sent twice.
+A pooler may give the server process of a session to others, but not that of a transaction. A broken connection loses
+its lock. Two relays may then send for a moment, and some events are sent twice.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _LOOK_SECONDS = 0.05
 _SPACE = 0x6D616D72
 """Separates these advisory locks from those of jobs and sessions."""
 
-_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, %s))"
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0"
+_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, %s))"
 
 
 class PostgresRelayLocks:
@@ -59,6 +61,7 @@ class AdvisoryLock:
         connection = self._store.connect()
         ends = time.monotonic() + seconds
         try:
+            connection.execute(_BEGIN)
             while not self._try(connection):
                 if time.monotonic() >= ends:
                     connection.close()

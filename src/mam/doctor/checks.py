@@ -20,6 +20,7 @@ CHECKS = {
     "leftovers": "mam.doctor.leftovers",
     "modes": "mam.doctor.modes",
     "store": "mam.doctor.store",
+    "server": "mam.doctor.server",
     "records": "mam.doctor.records",
     "versions": "mam.doctor.versions",
     "agents": "mam.doctor.agents",

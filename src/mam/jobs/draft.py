@@ -15,14 +15,19 @@ if TYPE_CHECKING:
     from mam.jobs.record import Json
 
 
+HUMAN = "human"
+NO_TIMEOUTS = {"timeout_sec": 0, "idle_timeout_sec": 0}
+"""For a person, unless a timeout is given."""
+
+
 def draft_job(
     *,
     job_id: str,
     prompt: str,
     agent: str,
     label: str | None = None,
-    timeout_sec: int = 3600,
-    idle_timeout_sec: int = 120,
+    timeout_sec: int | None = None,
+    idle_timeout_sec: int | None = None,
     artifacts: Sequence[str] = (),
     priority: int = 0,
     due_ms: int | None = None,
@@ -39,6 +44,7 @@ def draft_job(
     workspace: str = "workdir",
     permissions: str = "edit",
     on_idle: str = "show",
+    retry_on_exit: bool = False,
     validation: Json | None = None,
     repository: Json | None = None,
     inbox: Json | None = None,
@@ -46,6 +52,9 @@ def draft_job(
 ) -> Job:
     """BadInput for a choice that no store accepts. The store adds the number and the times."""
     label = agent if label is None else label
+    usual = NO_TIMEOUTS if agent == HUMAN else Job.field_defaults
+    timeout_sec = usual["timeout_sec"] if timeout_sec is None else timeout_sec
+    idle_timeout_sec = usual["idle_timeout_sec"] if idle_timeout_sec is None else idle_timeout_sec
     return Job(
         job_id=input_rules.check_job_id(job_id),
         status=PENDING,
@@ -76,6 +85,7 @@ def draft_job(
         workspace=input_rules.check_choice("workspace", workspace, CHOICES),
         permissions=input_rules.check_choice("permissions", permissions, CHOICES),
         on_idle=input_rules.check_choice("on_idle", on_idle, CHOICES),
+        retry_on_exit=retry_on_exit,
         validation=validation,
         repository=repository,
         inbox=inbox,
@@ -106,6 +116,7 @@ def draft_retry(job: Job, job_id: str) -> Job:
         workspace=job.workspace,
         permissions=job.permissions,
         on_idle=job.on_idle,
+        retry_on_exit=job.retry_on_exit,
         validation=job.validation,
         repository=job.repository,
         may_ask=job.may_ask,

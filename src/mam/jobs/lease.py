@@ -5,6 +5,11 @@ from __future__ import annotations
 from mam.util.clock import Moment, iso_milli, parse_time
 from mam.util.frozen import Frozen, allocate, set_fields
 
+LOCAL_SECONDS, NETWORK_SECONDS = 60.0, 180.0
+"""The lease that a worker takes on a store of this host, and on one behind a network: the longer covers a failover."""
+
+_RENEWAL_SECONDS = 20.0
+
 UNLIMITED_SECONDS = 24 * 3600
 """The lease of a `pick` when the job has no timeout: no process renews the claim of a one-shot command."""
 
@@ -44,6 +49,17 @@ def new_lease(seconds: float, moment: Moment) -> Lease:
         },
     )
     return lease
+
+
+def renewal_seconds(lease_seconds: float) -> float:
+    """How often a worker renews a lease."""
+    return min(_RENEWAL_SECONDS, lease_seconds / 3)
+
+
+def keep_alive_seconds(lease_seconds: float) -> float:
+    """How long an agent runs after the last renewal. The rest of the lease is for ending it: no other worker may start
+    before it is gone."""
+    return lease_seconds * 2 / 3
 
 
 def default_lease_seconds(timeout_sec: int) -> int:

@@ -26,13 +26,7 @@ CLAIMANT = ("agent_id", "generation_id")
 NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "password": None}
 
 
-_JSON_FIELDS = (
-    "broker", "expected_artifacts", "claimant", "after", "validation", "said", "checks", "run", "repository", "inbox",
-    "unknown",
-)  # fmt: skip
-
-
-class Job(Frozen, frozen_json=_JSON_FIELDS):
+class Job(Frozen, freezes_json=True):
     """One delegated task. The field names are those in the record file. Its JSON is frozen too: a worker that goes on
     filling its own `run` does not change a record that a store has."""
 
@@ -97,6 +91,8 @@ class Job(Frozen, frozen_json=_JSON_FIELDS):
     """Where it runs: in its `workdir`, in a `fresh` directory, or in a git `worktree` of its own."""
     permissions: str = "edit"
     on_idle: str = "show"
+    retry_on_exit: bool = False
+    """Whether an exit code other than 0 is a failure that is retried."""
     validation: Json | None = None
     """A script that validates the outcome, with the hash of its trusted content."""
     supervised: bool = False
@@ -148,6 +144,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "retry_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
     "after": (list,), "on_dependency_failure": (str,), "exclusive": (str, type(None)),
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
+    "retry_on_exit": (bool,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
     "seen": (dict, type(None)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from mam.errors import BadInput, Refused
-from mam.jobs.draft import draft_job
+from mam.jobs.draft import HUMAN, draft_job
 from mam.jobs.record import CHOICES, Job
 from mam.util.frozen import Frozen
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Json
 
-SHELL, HUMAN = "shell", "human"
+SHELL = "shell"
 
 ALLOWED: dict[str, type] = {
-    "artifacts": list, "due_ms": int, "on_dependency_failure": str, "exclusive": str,
+    "artifacts": list, "due_ms": int, "on_dependency_failure": str, "exclusive": str, "retry_on_exit": bool,
 }  # fmt: skip
-"""These give a child no rights: which artifacts it must leave, and when it can start."""
+"""These give a child no rights: which artifacts it must leave, when it can start, and which failures are retried."""
 
 NAMED: dict[str, type] = {"label": str, "workdir": str, "workspace": str, "key": str, "after": list}
 """Each has its own rule in `child_choices`; the door resolves `after` among the parent and its descendants."""

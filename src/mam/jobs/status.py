@@ -34,6 +34,7 @@ class Status(StrEnum):
 PENDING, WAITING, RUNNING = Status.PENDING, Status.WAITING, Status.RUNNING
 COMPLETED, ERROR, CANCELLED = Status.COMPLETED, Status.ERROR, Status.CANCELLED
 
+OPEN = frozenset({PENDING, WAITING, RUNNING})
 ENDED = frozenset({COMPLETED, ERROR, CANCELLED})
 for _status in Status:
     _status.ended = _status in ENDED
@@ -54,11 +55,19 @@ def check_move(job_id: str, status: Status, to: Status) -> None:
         raise IllegalMove(job=job_id, status=status, to=to)
 
 
+_OTHER_WORDS = {
+    "failed": ERROR, "failure": ERROR, "done": COMPLETED, "succeeded": COMPLETED, "success": COMPLETED,
+    "finished": COMPLETED, "canceled": CANCELLED, "queued": PENDING, "active": RUNNING,
+}  # fmt: skip
+
+
 def parse_status(word: str) -> Status:
     try:
         return Status(word)
     except ValueError:
-        raise UnknownStatus(word=repr(word), choices=", ".join(Status)) from None
+        meant = _OTHER_WORDS.get(word.lower())
+        hint = "" if meant is None else f" (did you mean {meant}?)"
+        raise UnknownStatus(word=repr(word), hint=hint, choices=", ".join(Status)) from None
 
 
 def in_words(ended: Status) -> str:

@@ -7,9 +7,9 @@ time after the reset.
 
 from __future__ import annotations
 
-from mam.jobs.change import Change, moved
+from mam.jobs.change import Change, moved, unchanged
 from mam.jobs.pause import Pause
-from mam.jobs.status import WAITING
+from mam.jobs.status import PENDING, WAITING
 from mam.util.clock import Moment, iso_milli, parse_time
 
 TYPE_CHECKING = False
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job, Json
 
+RESET = "reset"
+"""The value of `waiting_for`."""
 UNKNOWN_SECONDS, MAX_UNKNOWN_SECONDS = 300.0, 4 * 3600.0
 """The back-off when the reset time is unknown: it doubles with each limit."""
 PROBE_SECONDS = 600.0
@@ -46,6 +48,13 @@ def limit_pause(pauses: Iterable[Pause], job: Job, resets_at_ms: int, reason: st
     )  # fmt: skip
 
 
+def end_wait(job: Job, moment: Moment) -> Change:
+    """Frees a job that waits for the reset. For any other job, nothing changes."""
+    if job.status is not WAITING or job.waiting_for != RESET:
+        return unchanged(job)
+    return moved(job, PENDING, moment, "resume", {"waiting_for": None, "due_at": None})
+
+
 def is_probe(pauses: Iterable[Pause], job: Job) -> bool:
     """Whether this job is the probe that the other jobs of its agent wait for."""
     return any(one.probe == job.job_id and (one.agent, one.label) == (job.agent, None) for one in pauses)
@@ -59,5 +68,5 @@ def wait_for_reset(
     from mam.jobs.acts import check_fence
 
     check_fence(job, attempt, claim_id)
-    wait = {"run": run, "owner": None, "reason": reason, "waiting_for": "reset", "due_at": iso_milli(until_ms)}
+    wait = {"run": run, "owner": None, "reason": reason, "waiting_for": RESET, "due_at": iso_milli(until_ms)}
     return moved(job, WAITING, moment, "worker", wait)

@@ -82,7 +82,7 @@ def locate(flag_store: str | None, flag_registry_dir: str | None, config: Config
         return parse_address(os.environ["MAM_STORE"], "MAM_STORE")
     if config.store is not None:
         return parse_address(config.store, "store in the user's config.toml")
-    return _nearest_store(_working_directory())
+    return nearest_store(_working_directory())
 
 
 def open_registry(
@@ -128,7 +128,8 @@ def check_ownership(located: StoreLocation) -> None:
         check_path_ownership(located.path, (located.logs_dir,))
 
 
-def open_store(located: StoreLocation, config: Config) -> Store:
+def open_store(located: StoreLocation, config: Config, lease_seconds: float | None = None) -> Store:
+    """`lease_seconds` is the lease of the worker that uses the store, if a worker does."""
     check_ownership(located)
     require_packages(located)
     if located.kind == SQLITE_KIND:
@@ -138,7 +139,7 @@ def open_store(located: StoreLocation, config: Config) -> Store:
     if located.kind == POSTGRES:
         from mam.stores.postgres.store import PostgresStore
 
-        return PostgresStore(located.address)
+        return PostgresStore(located.address, lease_seconds=lease_seconds)
     from mam.stores.files.connection import check_directory
     from mam.stores.files.layout import is_files_store
     from mam.stores.files.store import FilesStore
@@ -284,7 +285,7 @@ def _working_directory() -> str:
         raise BadInput(why="the working directory no longer exists; cd to one that does") from None
 
 
-def _nearest_store(here: str) -> StoreLocation:
+def nearest_store(here: str) -> StoreLocation:
     default = os.path.join(here, STORE_NAMES[0])
     why = f"the default: there is none upward from {here}"
     for level, checkout in levels_from(here):

@@ -143,7 +143,7 @@ class Consumer:
     def skip_to_end(self) -> None:
         """Marks everything that is in the journal now as handled."""
         self.load()
-        last = int(self._store.end_offset())
+        last = int(self._store.end_offset().partition("@")[0])
         for entry in self._store.entries(str(last - 1) if last else None):
             self.done(entry)
         self.save()

@@ -57,9 +57,13 @@ def freeze_fields(fields: dict[str, Any], names: Sequence[str]) -> None:
             fields[name] = freeze(value)
 
 
+def _holds_json(annotation: str) -> bool:
+    return any(kind in annotation for kind in ("Json", "dict[", "list["))
+
+
 class _FrozenType(type):
     def __new__(
-        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *, frozen_json: tuple[str, ...] = ()
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *, freezes_json: bool = False
     ) -> _FrozenType:
         fields = tuple(namespace.get("__annotations__", ()))
         defaults = {field: namespace.pop(field) for field in fields if field in namespace}
@@ -69,8 +73,9 @@ class _FrozenType(type):
         cls.all_fields = {**dict.fromkeys(fields), **defaults}
         cls.field_count = len(fields)
         cls.required_fields = frozenset(fields) - defaults.keys()
-        cls.frozen_json = frozen_json
-        freeze_fields(cls.all_fields, frozen_json)
+        kinds: dict[str, Any] = namespace.get("__annotations__", {})
+        cls.frozen_json = tuple(field for field in fields if _holds_json(str(kinds[field]))) if freezes_json else ()
+        freeze_fields(cls.all_fields, cls.frozen_json)
         return cls
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **_options: object) -> None:

@@ -8,7 +8,18 @@ from __future__ import annotations
 import os
 import time
 
-from mam.errors import ClaimLost, FetchFailed, MachineUnfit, MamError, StoreMissing, StoreUnavailable, WorkDirMissing
+from mam.errors import (
+    ClaimLost,
+    FetchFailed,
+    MachineUnfit,
+    MamError,
+    StoreMissing,
+    StoreUnavailable,
+    UnknownJob,
+    WorkDirMissing,
+)
+from mam.jobs.conversation import carried, has_brief, resumable_session
+from mam.jobs.status import CANCELLED, COMPLETED
 from mam.jobs.worker_acts import Ending
 from mam.util.state_dir import make_private
 from mam.work import supervision
@@ -56,11 +67,14 @@ class Attempt:
         self.job = job
         self._context = context
         self._claim = Claim(context.registry, job)
-        self.supervision = Supervision(self._claim, job, context.lease_seconds, context.grace_seconds)
+        self.supervision = Supervision(
+            self._claim, job, context.lease_seconds, context.grace_seconds, context.report_store
+        )
         self._start_reporter = StartReporter(self._claim)
         self._limits = UsageLimits(context.registry, self._claim, job)
         self._private = private_prefix(context.work_directory, job.job_id, job.attempt)
-        self._begun: Json = {"attempt": job.attempt, "host": os.uname().nodename}
+        host = os.uname().nodename
+        self._begun: Json = {"attempt": job.attempt, "host": host, **carried(job, host)}
         """The `run` of the record, as far as it is known."""
         self._launch = _BY_PERSON
         self._upload = context.uploader.upload(job, is_conversation=False)
@@ -93,7 +107,7 @@ class Attempt:
     def _attempt(self) -> Verdict:
         self._end_earlier_attempts()
         workdir = self._prepare()
-        text = brief(self.job)
+        text = brief(self.job, resumes=self._resumes_briefed(workdir))
         launch = self._context.adapter(self.job).launch(self.job, text, workdir, self._private)
         if launch is None:
             self._wait_for_person(text)
@@ -101,13 +115,18 @@ class Attempt:
             self._run_agent(launch, workdir)
         return self._judge(workdir)
 
+    def _resumes_briefed(self, workdir: WorkDir) -> bool:
+        """Whether the agent goes on with a conversation in which it has read the brief."""
+        is_resumed = resumable_session(self.job, self._begun["host"], workdir.path) is not None
+        return is_resumed and has_brief(self.job)
+
     def _finish(self, verdict: Verdict) -> None:
         self._write(verdict)
 
     def _error_verdict(self, error: Exception) -> Verdict:
         match error:
             case ClaimLost():
-                return GiveUp(reason=str(error))
+                return GiveUp()
             case WorkDirMissing() | StoreUnavailable() | StoreMissing():
                 return Postpone(reason=str(error))
             case MachineUnfit():
@@ -240,8 +259,11 @@ class Attempt:
         """Why the attempt failed before its work was checked; None if there is work to check."""
         last = None if self.supervision.lingered else self._last
         turn_failure = None if self._turn is None else self._turn.failure(last, reported)
+        launch, retry_on_exit = self._launch, self.job.retry_on_exit
         return (
-            self._stopped() or turn_failure or failure(last, reported, self._launch.success, self._launch.retry_codes)
+            self._stopped()
+            or turn_failure
+            or failure(last, reported, launch.success, launch.retry_codes, retry_on_exit=retry_on_exit)
         )
 
     def _stopped(self) -> Ending | None:
@@ -288,16 +310,22 @@ class Attempt:
     def _write(self, verdict: Verdict) -> None:
         """A write that the store rejects is left to the lease."""
         try:
-            message = self._retry_while_unreachable(self._write_once, verdict)
+            message = self._retry_while_unreachable(self._write_or_give_up, verdict)
         except MamError as error:
             message = f"left to its lease: {error}"
         self._context.say(self.job, message)
+
+    def _write_or_give_up(self, verdict: Verdict) -> str:
+        try:
+            return self._write_once(verdict)
+        except ClaimLost:
+            return self._what_became_of_it()
 
     def _write_once(self, verdict: Verdict) -> str:
         """Returns what the worker prints about it."""
         match verdict:
             case GiveUp():
-                return f"given up: {verdict.reason}"
+                return self._what_became_of_it()
             case HandBack():
                 self._claim.hand_back(verdict.run, self._start_reporter.unreported())
                 return "handed back"
@@ -315,6 +343,15 @@ class Attempt:
             case Finish():
                 return self._write_end(verdict)
 
+    def _what_became_of_it(self) -> str:
+        try:
+            job = self._claim.read()
+        except UnknownJob:
+            return "given up: the job is gone"
+        if job.status is CANCELLED:
+            return _described(job)
+        return f"given up: it is {job.status}{'' if job.status.ended else f', attempt {job.attempt}'}"
+
     def _write_end(self, verdict: Finish) -> str:
         if self._turn is not None:
             self._limits.resume_others()
@@ -329,7 +366,7 @@ class Attempt:
             from mam.work.git.delivery import remove_clean_worktree
 
             remove_clean_worktree(self._context.work_directory, job.job_id)
-        return f"{job.status}: {job.reason}" if job.reason and job.status != "completed" else str(job.status)
+        return _described(job)
 
     def _with_report(self, ending: Ending, reported: Json) -> Ending:
         """The ending, judged again with the outcome that the agent had reported unnoticed."""
@@ -348,6 +385,12 @@ class Attempt:
                     raise
                 self._context.say_unreachable(error)
                 time.sleep(_RETRY_SECONDS)
+
+
+def _described(job: Job) -> str:
+    """The status, with its reason if there is one."""
+    has_reason = job.reason and job.reason != job.status and job.status is not COMPLETED
+    return f"{job.status}: {job.reason}" if has_reason else str(job.status)
 
 
 def _may_have_left_processes(job: Job) -> bool:

@@ -19,8 +19,11 @@ CANNOT = "CANNOT BE DONE:"
 """An agent that can run no command begins its last message with this if it cannot do the job."""
 
 
-def brief(job: Job, place: str | None = None) -> str:
-    """`place` is the job's directory, for a live session, which has another one."""
+def brief(job: Job, place: str | None = None, *, resumes: bool = False) -> str:
+    """`place` is the job's directory, for a live session, which has another one. `resumes` is whether the agent goes
+    on with a conversation in which it has read the brief; mam does not send it again."""
+    if resumes:
+        return _continuation(job)
     mark = hashlib.sha256(f"{job.job_id}\0{job.prompt}".encode(errors="surrogatepass")).hexdigest()[:16]
     parts = [
         _opening(job, mark, place),
@@ -29,6 +32,14 @@ def brief(job: Job, place: str | None = None) -> str:
         _checking(job),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _continuation(job: Job) -> str:
+    return (
+        f"This is job {job.job_id} again, attempt {job.attempt}. Your earlier attempt was interrupted, and this\n"
+        "conversation continues it: the task, the ways to report and what mam checks are as you read them above.\n"
+        "Look at what is there, do not repeat what is done, and finish the task.\n"
+    )
 
 
 def _opening(job: Job, mark: str, place: str | None) -> str:

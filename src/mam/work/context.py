@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from mam.jobs.lease import LOCAL_SECONDS
 from mam.jobs.rights import Grants
 from mam.machine.environment import agent_environment
 from mam.util.state_dir import make_private
@@ -14,7 +15,7 @@ from mam.work.masking import known_secrets
 from mam.work.process.pidfiles import PidFile
 from mam.work.process.runner import GuardianClient
 from mam.work.state_dirs import store_mark
-from mam.work.supervision import GRACE_SECONDS, LEASE_SECONDS
+from mam.work.supervision import GRACE_SECONDS
 from mam.work.upload import Uploader, output_settings
 from mam.work.validator import trusted_validation
 
@@ -43,7 +44,7 @@ class WorkerContext:
         *,
         logs_dir: str | None = None,
         default_agent: str | None = None,
-        lease_seconds: float = LEASE_SECONDS,
+        lease_seconds: float = LOCAL_SECONDS,
         grace_seconds: float = GRACE_SECONDS,
         session: LiveSession | None = None,
         say: Callable[[str], None] = lambda _words: None,
@@ -73,6 +74,7 @@ class WorkerContext:
         """Copied once: Python decodes every name and value at each access."""
         self.uploader = Uploader(registry.store, output_settings(config.output), known_secrets(self._environ))
         self._complained = ""
+        self._is_store_away = False
         self._say = say
         self._show = show
 
@@ -104,8 +106,17 @@ class WorkerContext:
     def say(self, job: Job, words: str) -> None:
         self._call_safely(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
 
-    def say_unreachable(self, away: MamError) -> None:
+    def report_store(self, error: MamError | OSError | None) -> None:
+        """A renewal of a lease failed, or succeeded (None)."""
+        if error is not None:
+            self.say_unreachable(error)
+        elif self._is_store_away:
+            self._is_store_away = False
+            self.say_once("the store answers again")
+
+    def say_unreachable(self, away: MamError | OSError) -> None:
         """Says that the worker retries, so that no person restarts it."""
+        self._is_store_away = True
         words = str(away).removesuffix(".").removesuffix("; try again later")  # the worker does that
         self.say_once(f"{words}; trying until it works")
 

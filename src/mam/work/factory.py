@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mam.audit.sync import AuditLog
 from mam.bus.background_relay import start_background_relay
-from mam.location.stores import open_store
+from mam.jobs.lease import LOCAL_SECONDS, NETWORK_SECONDS
+from mam.location.stores import POSTGRES, open_store
 from mam.registry import Registry
 from mam.work.context import WorkerContext
 from mam.work.state_dirs import work_directory
@@ -38,8 +39,10 @@ def open_worker(
     located: StoreLocation, config: Config, options: WorkerOptions, **settings: Any
 ) -> tuple[Worker, WorkerContext]:
     """`settings` are keyword arguments of WorkerContext."""
+    if settings.get("lease_seconds") is None:
+        settings["lease_seconds"] = NETWORK_SECONDS if located.kind == POSTGRES else LOCAL_SECONDS
     shadow = AuditLog(located.logs_dir)
-    store = open_store(located, config)
+    store = open_store(located, config, settings["lease_seconds"])
     registry = Registry(store, DeferredAuditSink(shadow), require_attempt=config.require_attempt)
     context = WorkerContext(registry, config, work_directory(store.address), logs_dir=located.logs_dir, **settings)
     return Worker(context, options, shadow, start_background_relay(store, config, context.say_once)), context

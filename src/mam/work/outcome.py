@@ -57,9 +57,15 @@ def was_interrupted(last: LastMessage | None, because: str | None) -> bool:
 
 
 def failure(
-    last: LastMessage | None, reported: Json | None, success: str, retry_codes: Collection[int]
+    last: LastMessage | None,
+    reported: Json | None,
+    success: str,
+    retry_codes: Collection[int],
+    *,
+    retry_on_exit: bool = False,
 ) -> Ending | None:
-    """Why the attempt failed before its work was checked; None if there is work to check."""
+    """Why the attempt failed before its work was checked; None if there is work to check. Exit codes in `retry_codes`
+    are retried, all with `retry_on_exit`."""
     reported = reported or {}
     if reported.get("status") == ERROR:
         return _failed(
@@ -74,9 +80,8 @@ def failure(
             return _failed(f"ended by signal {last.signal}{_although(reported)}")
         case Ended() if last.exit_code and success in (EXIT, REPORT):
             code = last.exit_code
-            return _failed(
-                f"exit code {code}{SHELL_EXIT_CODES.get(code, '')}{_although(reported)}", retryable=code in retry_codes
-            )
+            reason = f"exit code {code}{SHELL_EXIT_CODES.get(code, '')}{_although(reported)}"
+            return _failed(reason, retryable=retry_on_exit or code in retry_codes)
     if success == SAID and not reported:
         return _failed("it ended without reporting an outcome")
     return None

@@ -13,6 +13,7 @@ from math import inf
 from threading import Event, Thread
 
 from mam.errors import ClaimLost, MamError, UnknownJob
+from mam.jobs.lease import keep_alive_seconds, renewal_seconds
 from mam.work.process.messages import Output, Started
 
 TYPE_CHECKING = False
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from mam.work.process.messages import LastMessage
     from mam.work.process.runner import Run
 
-LEASE_SECONDS = 60.0
 GRACE_SECONDS = 5.0
 LINGER_SECONDS = 60.0
 """How long an agent that has reported its outcome may take to exit."""
@@ -43,14 +43,23 @@ _LOOK_SECONDS = 5.0
 class Supervision:
     """Supervises inside the `with`. Any thread may call `record_changed`, `note_activity` and `stop`."""
 
-    def __init__(self, claim: Claim, job: Job, lease_seconds: float, grace_seconds: float) -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        job: Job,
+        lease_seconds: float,
+        grace_seconds: float,
+        report_store: Callable[[MamError | OSError | None], None] = lambda _error: None,
+    ) -> None:
+        """`report_store` is called with each failure of a renewal, and with None after a success."""
         self._claim = claim
         self._job = job
         self._lease = lease_seconds
         self._grace = grace_seconds
+        self._report_store = report_store
         now = time.monotonic()
         self._begun = self._active_at = self._renewed = now
-        self._next_renewal = now + lease_seconds / 3
+        self._next_renewal = now + renewal_seconds(lease_seconds)
         self._quiet_reported = False
         self._reported_at: float | None = None
         self._run: Run | None = None
@@ -206,17 +215,19 @@ class Supervision:
             self._next_renewal = inf
             self.stop(REVOKED)
             return
-        except (MamError, OSError):  # the store is unreachable or the record damaged; both may be repaired
+        except (MamError, OSError) as error:  # the store is unreachable or the record damaged; both may be repaired
+            self._report_store(error)
             self._next_renewal = time.monotonic() + min(2.0, self._lease / 30)
             if self.keep_alive_seconds() == 0:
                 self.stop(CUT_OFF)
             return
+        self._report_store(None)
         self._renewed = time.monotonic()
-        self._next_renewal = self._renewed + self._lease / 3
+        self._next_renewal = self._renewed + renewal_seconds(self._lease)
         if self._run is not None:
             self._run.keep_alive(self.keep_alive_seconds())
         self.record_changed(job)
 
     def keep_alive_seconds(self) -> float:
         """How long the agent may run without another renewal."""
-        return max(0.0, self._renewed + self._lease * 2 / 3 - time.monotonic())
+        return max(0.0, self._renewed + keep_alive_seconds(self._lease) - time.monotonic())

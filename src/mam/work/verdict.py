@@ -15,8 +15,6 @@ POSTPONED_SECONDS = 60.0
 class GiveUp(Frozen):
     """The claim is gone: the worker writes nothing."""
 
-    reason: str = "the claim is gone"
-
 
 class HandBack(Frozen):
     """The attempt was interrupted through no fault of the job, which becomes pending again."""

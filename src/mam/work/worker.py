@@ -27,8 +27,13 @@ if TYPE_CHECKING:
     from mam.work.context import WorkerContext
 
 _AWAY_SECONDS = 1.0
+DRAIN, DRAIN_NOW = "drain", "now"
+"""When a worker stops on its own: when no job of its labels is left, or when none can be claimed now."""
 SHUT_SECONDS = 1.0
 """How often the worker checks again a live session that cannot take a job."""
+
+
+STILL_LEFT = "no job can be claimed now; the worker waits for those that wait, are paused or run elsewhere"
 
 
 class WorkerOptions(Frozen):
@@ -41,8 +46,8 @@ class WorkerOptions(Frozen):
     """Only this job, until it has ended."""
     most: int | None = None
     """Stop after this many jobs; None for no limit."""
-    drain: bool = False
-    """Whether to stop when there is nothing to claim."""
+    drain: str | None = None
+    """DRAIN or DRAIN_NOW; None to run until it is stopped."""
 
 
 class Worker:
@@ -106,12 +111,14 @@ class Worker:
             return True
         if self._options.job_id is not None and not self._attempts:
             return self._has_ended(self._options.job_id)
-        if not self._options.drain or self._attempts:
+        if self._options.drain is None or self._attempts:
             return False
         session = self._context.session
         if session is not None and session.lost is not None:
             return True
-        return not self._may_claim and (session is None or session.unready_reason is None)
+        if self._may_claim or (session is not None and session.unready_reason is not None):
+            return False
+        return self._options.drain == DRAIN_NOW or not self._waits_for_jobs()
 
     def _fill(self) -> None:
         while self._may_claim and self._free() > 0 and not self._context.backoff.remaining():
@@ -217,6 +224,17 @@ class Worker:
             return self._context.registry.store.get(job_id)
         except UnknownJob:
             return None
+
+    def _waits_for_jobs(self) -> bool:
+        """Whether a job of the labels is left that may become claimable: it waits, is paused, or runs elsewhere."""
+        try:
+            is_left = any(True for _ in self._context.registry.open_jobs(self._options.labels))
+        except STORE_UNREACHABLE as error:
+            self._say_unreachable(error)
+            return True
+        if is_left:
+            self._context.say_once(STILL_LEFT)
+        return is_left
 
     def _has_ended(self, job_id: str) -> bool:
         try:

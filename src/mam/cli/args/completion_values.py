@@ -8,7 +8,7 @@ from mam.cli.render.text import first_line
 from mam.config.settings import load_config
 from mam.errors import MamError
 from mam.jobs.input_rules import ID_PREFIX_SHOWN, is_job_id
-from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING, Status
+from mam.jobs.status import CANCELLED, COMPLETED, ERROR, OPEN, PENDING, RUNNING, Status
 from mam.stores.port import Query
 
 TYPE_CHECKING = False
@@ -22,15 +22,14 @@ MAX_CANDIDATES = 60
 """More than a person reads, and few enough to load quickly."""
 LABELS_FROM = 300
 WAIT_SECONDS = 1.0
-_OPEN = frozenset({PENDING, WAITING, RUNNING})
 _STATUSES_BY_VERB = {
     "complete": frozenset({RUNNING}),
     "heartbeat": frozenset({RUNNING}),
     "release": frozenset({RUNNING}),
-    "fail": _OPEN,
-    "cancel": _OPEN,
+    "fail": OPEN,
+    "cancel": OPEN,
     "publish": frozenset({PENDING, RUNNING}),
-    "wait": _OPEN,
+    "wait": OPEN,
     "retry": frozenset({ERROR, CANCELLED, COMPLETED}),
     "result": frozenset({COMPLETED}),
 }
@@ -80,9 +79,9 @@ def labels(store_options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if store is None:
         return
     counts: dict[str, int] = {}
-    for statuses_, most in ((_OPEN, LABELS_FROM), (frozenset(Status) - _OPEN, MAX_CANDIDATES)):
+    for statuses_, most in ((OPEN, LABELS_FROM), (frozenset(Status) - OPEN, MAX_CANDIDATES)):
         for job in islice(store.select(Query(statuses=statuses_)), most):
-            counts[job.agent_session] = counts.get(job.agent_session, 0) + (job.status in _OPEN)
+            counts[job.agent_session] = counts.get(job.agent_session, 0) + (job.status in OPEN)
     for label, number in counts.items():
         yield label, f"{number} open" if number else ""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from mam.agent_table import AGENTS
+from mam.agent_table import AGENTS, CODING_AGENTS
 from mam.cli.args.options import at_door, job_registry, number, registry_of
 from mam.cli.args.text_files import read_text
 from mam.cli.render.streams import say
 from mam.errors import BadInput, UnknownJob
-from mam.jobs.draft import draft_job
+from mam.jobs.draft import HUMAN, draft_job
 from mam.jobs.input_rules import check_text
-from mam.jobs.record import CHOICES
+from mam.jobs.record import CHOICES, Job
 from mam.util.clock import SystemClock
 from mam.util.human_time import parse_when, parse_whole_seconds
 
@@ -26,23 +26,28 @@ if TYPE_CHECKING:
     from mam.stores.port import Registration
 
 
+DEFAULT_RETRIES = Job.field_defaults["max_retries"]
+
+
 def add_job_options(parser: Parser) -> None:
     parser.add_argument("--agent", metavar="A", help=f"the kind of worker: {', '.join(AGENTS)}, …")
     parser.add_argument(
         "--agent-session", "-s", metavar="LABEL", help="the label, which selects the worker; default: the agent's name"
     )
-    parser.add_argument("--timeout", type=parse_whole_seconds, metavar="S", default=3600,
-                        help="the longest time of an attempt, 0 for no limit (default 3600)")  # fmt: skip
-    parser.add_argument("--idle-timeout", type=parse_whole_seconds, metavar="S", default=120,
-                        help="time without output until it is quiet, 0 for never (default 120)")  # fmt: skip
+    parser.add_argument("--timeout", type=parse_whole_seconds, metavar="S",
+                        help="the longest time of an attempt, 0 for no limit (default 3600; human 0)")  # fmt: skip
+    parser.add_argument("--idle-timeout", type=parse_whole_seconds, metavar="S",
+                        help="time without output until it is quiet, 0 for never (default 120; human 0)")  # fmt: skip
     parser.add_argument("--artifact", action="append", default=[], metavar="PATH",
                         help="a file that must exist when the job completes; repeatable")  # fmt: skip
     parser.add_argument(
         "--priority", type=number, metavar="N", default=0, help="workers claim a higher priority first (default 0)"
     )
     parser.add_argument("--at", metavar="T", help="the earliest start: +2h, 90s, 2026-11-15T10:00:00Z")
-    parser.add_argument("--max-retries", type=number, metavar="N", default=3,
-                        help="how many retries `fail --retryable` allows (default 3)")  # fmt: skip
+    parser.add_argument("--max-retries", type=number, metavar="N",
+                        help="how often a retryable failure is retried (default 3)")  # fmt: skip
+    parser.add_argument("--retry-on-exit", action="store_true",
+                        help="an exit code other than 0 is a retryable failure")  # fmt: skip
     parser.add_argument("--key", metavar="K", help="a unique key: a second job with it is not registered")
     parser.add_argument("--workdir", metavar="DIR", help="the directory to work in; default: the current one")
     add_sign(parser)
@@ -83,7 +88,8 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
         "artifacts": options.artifact,
         "priority": options.priority,
         "due_ms": None if options.at is None else parse_when(options.at, SystemClock().now().wall_ms),
-        "max_retries": options.max_retries,
+        "max_retries": DEFAULT_RETRIES if options.max_retries is None else options.max_retries,
+        "retry_on_exit": options.retry_on_exit,
         "key": options.key,
         "workdir": _workdir(options),
         "origin_host": os.uname().nodename,
@@ -113,7 +119,26 @@ def register_in_store(
     draft = draft_job(job_id=SystemClock().new_id(), prompt=prompt, agent=agent, **choices)
     registry = registry_of(options, create=True, config=config)
     draft = draft.replace(**_parent_fields(registry, config))
-    return registry, registry.register_draft(draft, sign=is_signed(options, config))
+    registration = registry.register_draft(draft, sign=is_signed(options, config))
+    _warn(options, config, registration.job)
+    return registry, registration
+
+
+def _warn(options: Options, config: Config, job: Job) -> None:
+    """Reports what the user probably did not mean."""
+    agents = {*AGENTS, *config.commands}
+    if job.agent not in agents:
+        from mam.cli.render.text import nearest, one_line
+
+        hint = nearest(job.agent, agents)
+        say(f"{one_line(job.agent)} is not an agent that mam can run here{hint}; the job waits for another worker")
+    elif options.max_retries and not job.retry_on_exit and not _retries_exits(config, job.agent):
+        say("--max-retries applies to retryable failures; an exit code is one only with --retry-on-exit")
+
+
+def _retries_exits(config: Config, agent: str) -> bool:
+    """Whether mam knows failures of this agent that are retried."""
+    return agent in CODING_AGENTS or agent == HUMAN or bool(config.commands.get(agent, {}).get("retry_codes"))
 
 
 def _parent_fields(registry: AnyRegistry, config: Config) -> dict[str, Any]:

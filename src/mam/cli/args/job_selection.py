@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.cli.render.streams import print_json_array, print_row, say, say_error
-from mam.errors import BadInput, MamError
+from mam.errors import BadInput, MamError, UnknownStatus
 from mam.jobs.status import parse_status
 from mam.stores.port import Query
 from mam.util.human_time import parse_since
@@ -58,6 +58,11 @@ def check_selection(options: Options, *, own: bool = False) -> None:
         raise BadInput(why="give jobs or filters, not both")
     if not named_jobs(options) and not _filtered(options) and not (own and os.environ.get("MAM_JOB_ID")):
         raise BadInput(why="give the ids of jobs, or filters such as --status and --agent-session")
+
+
+def is_selection(options: Options) -> bool:
+    """Whether the options name jobs or filters."""
+    return bool(named_jobs(options)) or _filtered(options)
 
 
 def selected_jobs(options: Options, registry: Registry, default_statuses: Iterable[Status]) -> list[str]:
@@ -117,4 +122,7 @@ def single_attempt(options: Options, jobs: list[str]) -> int | None:
 def _statuses(words: list[str] | None) -> frozenset[Status] | None:
     if not words:
         return None
-    return frozenset(parse_status(word.strip()) for text in words for word in text.split(","))
+    try:
+        return frozenset(parse_status(word.strip()) for text in words for word in text.split(","))
+    except UnknownStatus as unknown:
+        raise BadInput(why=str(unknown)) from None

@@ -112,6 +112,9 @@ class _SimpleParser:
         if action == "store_true":
             setattr(self.options, target, True)
             return value is None
+        if value is None and "const" in settings:
+            setattr(self.options, target, settings["const"])
+            return True
         if value is None:
             value = next(rest, None)
             if value is None or value.startswith("-"):

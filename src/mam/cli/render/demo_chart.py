@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.cli.render.table import STATUS_STYLES
+from mam.cli.render.status_styles import STATUS_STYLES
 from mam.cli.render.text import one_line
 from mam.jobs.status import COMPLETED, PENDING, RUNNING, WAITING
 from mam.util.frozen import Frozen

@@ -8,10 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mam.cli.render.status_styles import STATUS_STYLES
 from mam.cli.render.text import first_line, one_line
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.pause import blocking_pause
-from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
+from mam.jobs.status import COMPLETED, ERROR, PENDING
 from mam.jobs.sweep import is_quiet
 from mam.util.clock import parse_time
 from mam.util.human_time import format_age
@@ -28,15 +29,6 @@ SHORT = ("JOB", "STATUS", "AGENT", "LABEL", "HOST", "AGE")
 DISPENSABLE = ("AGENT", "AGE", "LABEL", "HOST")
 """The columns that a narrow terminal omits, in this order."""
 NAME_MOST, PROMPT_LEAST = 24, 20
-
-STATUS_STYLES = {
-    PENDING: ("○", "cyan"),
-    WAITING: ("◷", "blue"),
-    RUNNING: ("▶", "yellow"),
-    COMPLETED: ("✔", "green"),
-    ERROR: ("✖", "red"),
-    CANCELLED: ("⊘", "dim"),
-}
 
 WORD_STYLES = {
     "live": "green", "there": "green", "gone": "red", "expired": "red", "malformed": "red", "invalid": "red",

@@ -1,6 +1,7 @@
 """End a job as completed, with its result; print the status.
 
-mam rejects this while an expected artifact is missing, so that the worker can add it.
+mam rejects this while an expected artifact is missing, so that the worker can add it. Under `mam worker`, the job ends
+when the worker has checked the outcome.
 
   mam complete JOB --result "fixed the flaky test"
   make report | mam complete JOB --result-file -
@@ -34,6 +35,7 @@ def run(options: Options) -> int:
     result = options.result if options.result_file is None else read_text("result", options.result_file)
     registry = job_registry(options)
     job = registry.complete(name, **own_fence(options, registry, name), result=result)
-    print_job(job, as_json=options.json, line=job.status)
+    line = "reported; the worker checks it now" if job.status == "running" else job.status
+    print_job(job, as_json=options.json, line=line)
     deliver(options, registry, job)
     return 0

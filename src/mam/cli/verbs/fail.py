@@ -29,6 +29,7 @@ def run(options: Options) -> int:
     job = registry.fail(name, reason=options.reason, **fence, retryable=options.retryable)
     if job.status == "waiting":
         say(f"retry {job.retries} of {job.max_retries} can start at {job.due_at}")
-    print_job(job, as_json=options.json, line=job.status)
+    line = "reported; the worker ends it now" if job.status == "running" else job.status
+    print_job(job, as_json=options.json, line=line)
     deliver(options, registry, job)
     return 0

@@ -36,6 +36,9 @@ COUNTED = 1_000
 def add_arguments(parser: Parser) -> None:
     add_filters(parser)
     parser.add_argument("--host", metavar="NAME", help="only jobs that ran on this host; not with --everywhere")
+    parser.add_argument("--agent", metavar="A", help="only jobs for this agent")
+    parser.add_argument("--search", metavar="TEXT",
+                        help="only jobs with this text in the prompt, the result or the reason")  # fmt: skip
     parser.add_argument("--everywhere", action="store_true", help="list every store that you have opened")
     rows = f"show at most N jobs, 0 for all (default: {ROWS_SHOWN} on a terminal, all in a pipe); not with --json"
     parser.add_argument("--limit", type=number, metavar="N", help=rows)
@@ -54,8 +57,7 @@ def run(options: Options) -> int:
     if options.everywhere:
         return _list_everywhere(options, limit)
     registry = registry_of(options)
-    query = query_of(options, registry)
-    jobs = registry.select_archived(query) if options.archived else _jobs(registry, options)
+    jobs = _jobs(registry, options)
     if options.host is not None:
         jobs = (job for job in jobs if job.host == options.host)
     if options.json:
@@ -64,7 +66,7 @@ def run(options: Options) -> int:
         _print_table(registry, jobs, limit)
     else:
         _print_lines(jobs, limit)
-    _say_pauses(registry, query.label)
+    _say_pauses(registry, options.agent_session)
     for found in registry.store.problems():
         say(f"{found.file}: {found.problem}")
     return 0
@@ -147,10 +149,24 @@ def _list_everywhere(options: Options, limit: int | None) -> int:
 
 
 def _jobs(registry: Registry, options: Options) -> Iterator[Job]:
+    """The jobs that match the options, newest first."""
     query = query_of(options, registry)
-    if not options.unseen:
-        return registry.select(query)
-    return filter(registry.needs_look, registry.select(query.replace(statuses=frozenset({ERROR}))))
+    if options.archived:
+        found = registry.select_archived(query)
+    elif options.unseen:
+        found = filter(registry.needs_look, registry.select(query.replace(statuses=frozenset({ERROR}))))
+    else:
+        found = registry.select(query)
+    return (job for job in found if _matches(job, options.agent, options.search))
+
+
+def _matches(job: Job, agent: str | None, search: str | None) -> bool:
+    if agent is not None and job.agent != agent:
+        return False
+    if search is None:
+        return True
+    wanted = search.casefold()
+    return any(wanted in text.casefold() for text in (job.prompt, job.result, job.reason) if text)
 
 
 def _store_json(ref: StoreRef, options: Options) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """End a pause.
 
-It ends the pause with exactly this agent and label; --all ends every pause.
+It ends the pause with exactly this agent and label; --all ends every pause. A job that waits for the reset of this
+agent's usage limit becomes pending.
 """
 
 from __future__ import annotations

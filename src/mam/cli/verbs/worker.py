@@ -20,10 +20,12 @@ import sys
 
 from mam.cli.args.options import number, registry_of
 from mam.cli.render.streams import say
-from mam.errors import BadInput, NothingToPick
+from mam.errors import BadInput, JobsLeft, NothingToPick
 from mam.jobs.input_rules import check_name
+from mam.jobs.status import Status
 from mam.machine.processes import not_ignored
 from mam.util.human_time import parse_duration, parse_lease_seconds
+from mam.work.worker import DRAIN, DRAIN_NOW, WorkerOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from mam.cli.args.parser import Options, Parser
     from mam.config.settings import Config
+    from mam.registry import Registry
     from mam.work.live.session import LiveSession
 
     class Stoppable(Protocol):
@@ -54,10 +57,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--between", metavar="TEXT", help="with --in: text to type between two jobs, such as /clear")
     parser.add_argument("--concurrency", type=number, metavar="N", default=1, help="jobs at a time (default 1)")
     parser.add_argument("--once", action="store_true", help="run one job, then exit; exit 3 if there is none")
-    parser.add_argument("--drain", action="store_true", help="exit when no job can be claimed")
+    parser.add_argument("--drain", nargs="?", const=DRAIN, type=_drain, metavar="now",
+                        help="exit when no job of the labels is left; with --drain=now, when none can be claimed "
+                        "(exit 3 if jobs are left)")  # fmt: skip
     parser.add_argument("--job", metavar="JOB", help="run only this job until it has ended")
-    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S", default=60.0,
-                        help="the length of a lease, which the worker renews (default 60)")  # fmt: skip
+    parser.add_argument("--lease", type=parse_lease_seconds, metavar="S",
+                        help="length of a lease, which the worker renews (default 60; on PostgreSQL 180)")  # fmt: skip
     parser.add_argument("--grace", type=parse_duration, metavar="S", default=5.0,
                         help="time between SIGTERM and SIGKILL for an agent (default 5)")  # fmt: skip
     parser.add_argument("--owner", metavar="O", help="the owner of the claims; default: user@host:process")
@@ -67,7 +72,6 @@ def run(options: Options) -> int:
     from mam.config.settings import load_config
     from mam.location.stores import locate
     from mam.work.factory import open_worker
-    from mam.work.worker import WorkerOptions
 
     config = load_config()
     located = locate(options.store, options.registry_dir, config)
@@ -82,7 +86,7 @@ def run(options: Options) -> int:
         concurrency=options.concurrency,
         job_id=job_id,
         most=1 if options.once else None,
-        drain=options.drain or options.once,
+        drain=DRAIN_NOW if options.once else options.drain,
     )
     settings = {"lease_seconds": options.lease, "grace_seconds": options.grace, "default_agent": options.agent,
                 "session": session}  # fmt: skip
@@ -100,7 +104,24 @@ def run(options: Options) -> int:
         from mam.cli.render.claim_hint import claim_hint
 
         raise NothingToPick(label=", ".join(labels), why=claim_hint(registry_of(options), *labels))
+    if options.drain == DRAIN_NOW and not options.once:
+        _report_jobs_left(registry_of(options), labels)
     return STOPPED
+
+
+def _drain(word: str) -> str:
+    if word != DRAIN_NOW:
+        raise BadInput(why=f"--drain takes no value, or =now; not {word[:40]!r}")
+    return word
+
+
+def _report_jobs_left(registry: Registry, labels: tuple[str, ...]) -> None:
+    from collections import Counter
+
+    left = Counter(job.status for job in registry.open_jobs(labels))
+    if left:
+        statuses = ", ".join(f"{left[status]:,} {status}" for status in Status if left[status])
+        raise JobsLeft(labels=", ".join(labels), statuses=statuses)
 
 
 def _session(options: Options) -> LiveSession | None:

@@ -6,7 +6,7 @@ import re
 
 from rich.text import Text
 
-from mam.cli.render.table import STATUS_STYLES
+from mam.cli.render.status_styles import STATUS_STYLES
 from mam.cli.render.text import first_line, one_line
 from mam.cli.watch.layout import DONE, GAP, IN_ERROR, LABEL, MORE, NEEDS, PENDS, RUNS, TITLE, WAITS
 from mam.events.event import STARTED

@@ -6,13 +6,16 @@ needs when the screen shows it.
 
 from __future__ import annotations
 
+from collections import Counter
 from heapq import nsmallest
 from itertools import islice
+from shlex import quote
 
 from mam.cli.render.text import first_line
 from mam.errors import BadRecord, UnknownJob
 from mam.events.event import PERMISSION_REQUIRED
 from mam.jobs.activity import event_source
+from mam.jobs.draft import HUMAN
 from mam.jobs.record import parse_job
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
 from mam.jobs.sweep import is_quiet
@@ -60,7 +63,7 @@ class Model:
         self._query = query
         self.queued: dict[str, QueuedJob] = {}
         self.open: dict[str, Job] = {}
-        """Running and waiting."""
+        """Running and waiting, and the pending jobs for a person."""
         self.failed: dict[str, Job] = {}
         self.done: dict[str, Job] = {}
         self.last_events: dict[str, LastEvent] = {}
@@ -74,7 +77,11 @@ class Model:
             for job in self._select(status, None):
                 self._put(job)
         if self._query.statuses is None or PENDING in self._query.statuses:
-            self.queued = {one.job_id: one for one in self._store.queue(self._query.label, self._query.since)}
+            for one in self._store.queue(self._query.label, self._query.since):
+                if one.agent == HUMAN:
+                    self._put(self._store.get(one.job_id))
+                else:
+                    self.queued[one.job_id] = one
         for statuses in ((ERROR,), (COMPLETED, CANCELLED)):
             ended = [job for status in statuses for job in self._select(status, KEPT_ENDED)]
             for job in sorted(ended, key=lambda job: (job.ended_at or job.updated_at, job.number)):
@@ -123,7 +130,7 @@ class Model:
         return self.open.get(job_id) or self.failed.get(job_id) or self.done.get(job_id)
 
     def _put(self, job: Job) -> None:
-        if job.status is PENDING:
+        if job.status is PENDING and job.agent != HUMAN:
             self.queued[job.job_id] = queued_job(job)
             return
         job = job.replace(prompt=first_line(job.prompt[: PROMPT_KEPT * 4])[:PROMPT_KEPT], result=None)
@@ -169,16 +176,25 @@ class Model:
             fresh = now.wall_ms - parse_time(job.ended_at or job.updated_at) < FRESH_MS
             is_open = fresh and job.seen is None and job.job_id not in self.retried
             return Attention(word="error", why=job.reason or "") if is_open else None
+        if job.status is PENDING and job.agent == HUMAN:
+            return Attention(word="yours", why=f"not taken yet: mam pick -s {quote(job.agent_session)}")
         if job.status is not RUNNING:
             return None
         last_event = self.last_events.get(job.job_id)
         if last_event is not None and last_event.event == PERMISSION_REQUIRED:
             return Attention(word="asks", why=f"{last_event.detail} ({last_event.source})")
-        if job.agent == "human":
+        if job.agent == HUMAN:
             return Attention(word="yours")
         if last_event is not None and last_event.quiet:
             return Attention(word="quiet", why=last_event.detail)
         return Attention(word="quiet", why="no output and no event") if is_quiet(job, now) else None
+
+    def counts(self, now: Moment) -> tuple[int, int, int, int, int]:
+        """The jobs that need a person, that run, wait, are pending, and the kept ones that ended in error."""
+        needs = sum(self.attention(job, now) is not None for job in (*self.open.values(), *self.failed.values()))
+        by_status = Counter(job.status for job in self.open.values())
+        pending = len(self.queued) + by_status[PENDING]
+        return needs, by_status[RUNNING], by_status[WAITING], pending, len(self.failed)
 
     def next_of(self, label: str, count: int) -> list[str]:
         """The pending jobs of a label that workers claim first."""

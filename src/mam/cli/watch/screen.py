@@ -16,7 +16,6 @@ from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, PAGE_DOWN, PAGE_UP, UP
 from mam.cli.watch.model import Model
 from mam.cli.watch.terminal import Terminal
 from mam.errors import MamError
-from mam.jobs.status import RUNNING
 from mam.machine.person import user_at_host
 
 TYPE_CHECKING = False
@@ -67,10 +66,13 @@ No jobs yet. In another terminal, try
 
 
 class Screen:
-    def __init__(self, registry: Registry, query: Query, title: str) -> None:
+    def __init__(self, registry: Registry, query: Query, title: str, *, has_list_of_stores: bool = False) -> None:
         self._registry = registry
         self._query = query
         self._title = title
+        self._has_list_of_stores = has_list_of_stores
+        """Whether leaving this screen leads back to the list of all stores."""
+        self._hints = (*HINTS[:-1], ("q", "back" if has_list_of_stores else "quit"))
         self._model = Model(registry.store, query)
         self._pauses: list[Pause] = []
         self._list = JobList(registry)
@@ -159,17 +161,19 @@ class Screen:
         elif key == "q":
             return True
         elif not self._list.move(key):
-            self._press_list(key)
+            return self._press_list(key)
         return False
 
-    def _press_list(self, key: str) -> None:
+    def _press_list(self, key: str) -> bool:
+        """Whether the key leaves the screen."""
         item = self._list.selected
         if key == ESCAPE:
-            self._list.fold()
-        elif key in (ENTER, "o") and item is not None and not self._list.unfold():
+            return not self._list.fold() and self._has_list_of_stores
+        if key in (ENTER, "o") and item is not None and not self._list.unfold():
             self._opened, self._scroll = item.key, 0
         elif key in ("c", "r", "s") and item is not None and item.kind == "row":
             self._act(key, item.key)
+        return False
 
     def _press_opened(self, key: str) -> None:
         assert self._opened is not None
@@ -245,15 +249,13 @@ class Screen:
         return lines[self._scroll :]
 
     def _header(self, width: int) -> Text:
-        model, now = self._model, self._registry.store.clock.now()
-        jobs = [*model.open.values(), *model.failed.values()]
-        needs = sum(model.attention(job, now) is not None for job in jobs)
-        running = sum(job.status is RUNNING for job in model.open.values())
+        now = self._registry.store.clock.now()
+        needs, running, waiting, pending, _ = self._model.counts(now)
         counts = [
             (f"{needs:,} need{'s' * (needs == 1)} you", "bold red" if needs else ""),
             (f"{running:,} running", ""),
-            (f"{len(model.open) - running:,} waiting", ""),
-            (f"{len(model.queued):,} pending", ""),
+            (f"{waiting:,} waiting", ""),
+            (f"{pending:,} pending", ""),
         ]
         right = Text(" · ").join(Text(words, style=style) for words, style in counts)
         if any(pause.agent is None and pause.label is None and pause.is_active(now) for pause in self._pauses):
@@ -274,7 +276,7 @@ class Screen:
             return Text(self._message[0], style=self._message[1])
         if self._problem is not None:
             return Text(f"cannot read the store: {one_line(self._problem)}", style="bold red")
-        hints = (("any key", "back"),) if self._help else OPEN_HINTS if self._opened is not None else HINTS
+        hints = (("any key", "back"),) if self._help else OPEN_HINTS if self._opened is not None else self._hints
         return Text("   ").join(Text.assemble((key, "bold"), " ", (what, "dim")) for key, what in hints)
 
 

@@ -15,7 +15,6 @@ from mam.cli.watch.keys import DOWN, ENTER, UP
 from mam.cli.watch.model import Model
 from mam.cli.watch.screen import DRAW_INTERVAL_SECONDS, TICK_SECONDS, Screen, render_line
 from mam.cli.watch.terminal import Terminal
-from mam.jobs.status import RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,10 +58,7 @@ class _StoreRow:
     def counts(self) -> tuple[int, ...] | None:
         if self.model is None or self.ref.registry is None:
             return None
-        model, now = self.model, self.ref.registry.store.clock.now()
-        needs = sum(model.attention(job, now) is not None for job in (*model.open.values(), *model.failed.values()))
-        running = sum(job.status is RUNNING for job in model.open.values())
-        return needs, running, len(model.open) - running, len(model.queued), len(model.failed)
+        return self.model.counts(self.ref.registry.store.clock.now())
 
 
 def _loaded(registry: Registry, query: Query) -> Model:
@@ -81,7 +77,7 @@ class StoresScreen:
         while (selected := self._watch()) is not None:
             registry = selected.ref.registry
             assert registry is not None
-            Screen(registry, selected.query, selected.ref.display_name).run()
+            Screen(registry, selected.query, selected.ref.display_name, has_list_of_stores=True).run()
         return 0
 
     def _watch(self) -> _StoreRow | None:

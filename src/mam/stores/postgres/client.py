@@ -17,9 +17,10 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
 from mam.errors import MamError
-from mam.stores.postgres.connection import text
+from mam.stores.postgres.connection import NoAnswer, text
 from mam.stores.sql.queries import FIXED, SHARED, load_queries
 from mam.stores.sql.rows import COLUMNS
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,14 @@ _AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDe
 """Another writer was faster; the repeated act sees its result."""
 
 
+class Work(Frozen):
+    """What may go on after a connection was lost. A pooler may give the process to another client meanwhile, so a
+    transaction names when it began."""
+
+    process: int
+    began: str | None = None
+
+
 class Client:
     """Threads share one connection; a fork opens its own."""
 
@@ -59,12 +68,14 @@ class Client:
         self._process = os.getpid()
         self._holder: int | None = None
         """The thread that has a transaction open."""
-        self._backend: int | None = None
-        """The server process of the connection."""
-        self._lost_backend: int | None = None
+        self._work: Work | None = None
+        """The server process that works for the connection."""
+        self._lost_work: Work | None = None
         self._inherited: list[Connection | None] = []
         self._connection: Connection | None = None
-        self._use(self._prepared(server.connect()))
+        self.connections = 0
+        """How often it connected; a new connection may lead to another server."""
+        self._use(self._open())
 
     @property
     def in_act(self) -> bool:
@@ -73,17 +84,41 @@ class Client:
 
     # -- for the store -----------------------------------------------------------------------------------
 
+    def version(self) -> list[Any]:
+        """The version of the schema. It also shows whether a pooler is in between, which hides the server process."""
+        rows = self.once(lambda: self._send(QUERIES["version"], None), lambda: None, is_read=True)
+        if any(process != self._connected().info.backend_pid for _version, process in rows):
+            self._server.is_pooled = True
+            self._connected().prepare_threshold = self._work = None
+        return rows
+
     def rows(self, query: str, values: Values) -> list[Any]:
         """The rows of a query. Outside a transaction a query only reads, so it is repeated after a lost response."""
         self._notice_fork()
         if self.in_act:
             return self._send(QUERIES[query], values)
-        return self.once(lambda: self.write(query, values), lambda: None)
+        return self.once(lambda: self.write(query, values), lambda: None, is_read=True)
 
     def write(self, query: str, values: Values) -> list[Any]:
         """One statement as its own transaction; only inside `once`, which handles failures."""
         with self._threads:
+            if self._server.is_pooled and not self.in_act:
+                return self._write_pooled(query, values)
             return self._send(QUERIES[query], values)
+
+    def _write_pooled(self, query: str, values: Values) -> list[Any]:
+        """A pooler keeps settings and server process only within a transaction."""
+        try:
+            self._begin()
+            rows = self._send(QUERIES[query], values)
+            self._send("COMMIT", None)
+            return rows
+        except BaseException:
+            self._holder = None
+            self._undone()
+            raise
+        finally:
+            self._holder = None
 
     def many(self, query: str, each: Sequence[Values]) -> None:
         """Runs a statement for each set of values, in the open transaction."""
@@ -91,7 +126,7 @@ class Client:
             with self._connected().cursor() as cursor:
                 cursor.executemany(text(QUERIES[query]), each)
 
-    def once(self, do: Callable[[], T], found: Callable[[], T | None]) -> T:
+    def once(self, do: Callable[[], T], found: Callable[[], T | None], *, is_read: bool = False) -> T:
         """Runs an act whose only write is its last statement. After a lost response, `found` returns the outcome if the
         act took effect."""
         self._notice_fork()
@@ -101,9 +136,12 @@ class Client:
                 return do()
             except psycopg.Error as error:
                 is_lost = self._drop_if_lost()
+                if isinstance(error, NoAnswer) and not is_read:
+                    raise self._server.unconfirmed() from None
                 self._pause_or_raise(error, ends, is_lost=is_lost)
             done = found() if is_lost else None
             if done is not None:
+                self._confirm()
                 return done
 
     def act(self, do: Callable[[], T], is_done: Callable[[], bool]) -> T:
@@ -114,14 +152,15 @@ class Client:
             while True:
                 commits, done = False, None
                 try:
-                    self._send("BEGIN", None)
-                    self._holder = get_ident()
+                    self._begin()
                     done = do()
                     commits = True
                     self._send("COMMIT", None)
                     return done
                 except psycopg.Error as error:
                     is_lost = self._undone()
+                    if commits and isinstance(error, NoAnswer):
+                        raise self._server.unconfirmed() from None
                     self._pause_or_raise(error, ends, is_lost=is_lost)
                 except BaseException:
                     self._undone()
@@ -129,14 +168,20 @@ class Client:
                 finally:
                     self._holder = None
                 if commits and is_lost and is_done():
+                    self._confirm()
                     return done  # type: ignore[return-value]
+
+    def _confirm(self) -> None:
+        """A commit whose response was lost may be on this server alone. The next commit waits for the standby, if there
+        is one, and for everything before it."""
+        self.once(lambda: self.write("confirm", {}), lambda: None)
 
     def connect(self) -> Connection:
         """Opens a new connection; the server may be restarting."""
         ends = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
-                return self._prepared(self._server.connect())
+                return self._open()
             except MamError:
                 if time.monotonic() >= ends:
                     raise
@@ -166,21 +211,33 @@ class Client:
         return self._connection
 
     def _use(self, connection: Connection) -> Connection:
-        self._connection, self._backend = connection, connection.info.backend_pid
-        if self._lost_backend is not None:
-            self._end_backend(connection, self._lost_backend)
-            self._lost_backend = None
+        self._connection = connection
+        self.connections += 1
+        self._work = None if self._server.is_pooled else Work(process=connection.info.backend_pid)
+        if self._lost_work is not None:
+            self._end_work(connection, self._lost_work)
+            self._lost_work = None
         return connection
 
-    def _end_backend(self, connection: Connection, process: int) -> None:
+    def _begin(self) -> None:
+        cursor = self._connected().execute(text(self._server.begin))
+        self._holder = get_ident()
+        if self._server.is_pooled:
+            cursor.nextset()
+            for process, began, *_settings in cursor:
+                self._work = Work(process=process, began=began)
+
+    def _end_work(self, connection: Connection, work: Work) -> None:
         ends = time.monotonic() + PATIENCE_SECONDS
-        while connection.execute(text(QUERIES["end backend"]), {"pid": process}).fetchall():
+        while connection.execute(text(QUERIES["end backend"]), work.as_dict()).fetchall():
             if time.monotonic() >= ends:
                 raise self._server.unavailable(psycopg.OperationalError("a lost connection does not end"))
             time.sleep(0.001)
 
-    def _prepared(self, connection: Connection) -> Connection:
+    def _open(self) -> Connection:
         """Integers have one type whatever their size, so that each query is prepared once; JSON is returned as text."""
+        connection = self._server.connect()
+        connection.prepare_threshold = None if self._server.is_pooled else 0
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.adapters.register_loader("json", TextLoader)
         return connection
@@ -191,7 +248,7 @@ class Client:
             if self._connection is not None and not self._connection.closed:
                 return False
             if self._connection is not None:
-                self._lost_backend, self._connection = self._backend, None
+                self._lost_work, self._connection = self._work, None
             return True
 
     def _undone(self) -> bool:
@@ -206,6 +263,9 @@ class Client:
 
     def _pause_or_raise(self, error: psycopg.Error, ends: float, *, is_lost: bool) -> None:
         passing = isinstance(error, psycopg.OperationalError) and not isinstance(error, errors.QueryCanceled)
+        if isinstance(error, errors.ReadOnlySqlTransaction) and self._connection is not None:
+            self._connection.close()  # this server is no primary any more; another host of the address may be
+            is_lost = True
         if not (is_lost or passing or isinstance(error, _AGAIN)) or time.monotonic() >= ends:
             raise self._server.unavailable(error) from None
         if not isinstance(error, _AGAIN):
@@ -215,6 +275,6 @@ class Client:
         """A forked child must not use or close its parent's connection, nor wait for its threads."""
         if self._process != os.getpid():
             self._inherited.append(self._connection)
-            self._connection = self._lost_backend = self._holder = None
+            self._connection = self._lost_work = self._holder = None
             self._threads = RLock()
             self._process = os.getpid()

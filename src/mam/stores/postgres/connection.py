@@ -8,36 +8,65 @@ from ipaddress import ip_address
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from mam.stores.postgres import limits
 from mam.stores.postgres.address import format_address, parse_address
 from mam.stores.postgres.ownership import SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
-    from mam.errors import StoreMissing, StoreUnavailable
+    from psycopg.abc import PQGen
 
+    from mam.errors import StoreMissing, StoreUnavailable, StoreUnconfirmed
+
+    RV = TypeVar("RV")
     Connection = psycopg.Connection[Any]
 
-CONNECT_SECONDS = 10
-STATEMENT_MS = 60_000
-
-_STEADY = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_bitmapscan=off -c jit=off"
+_STEADY = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 """One plan for each query, by its index, whatever the number of jobs and the statistics."""
 
-_FRESH = "-c default_transaction_isolation=read\\ committed"
-"""A transaction that waited for a lock sees what its holder wrote, whatever the default of the database."""
+_SAFE = {
+    "synchronous_commit": "on",
+    # A transaction that waited for a lock sees what its holder wrote, whatever the default of the database.
+    "default_transaction_isolation": "read committed",
+}
+
+_NO_OPTIONS = "unsupported startup parameter"
+
+
+class AnsweringConnection(psycopg.Connection["Any"]):
+    """A connection that is lost when the server does not answer in time."""
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        if timeout is not None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(gen, interval, limits.ANSWER_SECONDS)
+        except psycopg.errors._WaitTimeout:
+            self.pgconn.finish()
+            raise NoAnswer from None
+
+
+class NoAnswer(psycopg.OperationalError):
+    """The server did not answer in time; what it was asked for may take effect later."""
+
+    def __str__(self) -> str:
+        return f"the server did not answer within {limits.ANSWER_SECONDS:g} s"
 
 
 class Server:
     """One database of one server, as the user named it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, lease_seconds: float | None = None) -> None:
         self._given = parse_address(url)
+        self._limits = limits.limits(lease_seconds, len(self._hosts()))
         self.address = format_address(self._given)
         self.channel = f"{SCHEMA}_news"
         self.role = "this role"
         """For messages. The environment or a service file may name the role, so the server is asked."""
+        self.is_pooled = False
+        """Whether a pooler is in between: a setting, a prepared statement or a lock of the session may be lost."""
 
     @property
     def requires_tls(self) -> bool:
@@ -46,38 +75,56 @@ class Server:
 
     def connect(self) -> Connection:
         try:
-            connection = psycopg.connect(self._conninfo(), autocommit=True)
+            connection = self._connect()
         except psycopg.Error as error:
             raise self.unavailable(error) from None
         self.role = f"role {connection.info.user}"
         return connection
+
+    def _connect(self) -> Connection:
+        if not self.is_pooled:
+            try:
+                return AnsweringConnection.connect(self._conninfo(), autocommit=True, prepare_threshold=None)
+            except psycopg.OperationalError as error:
+                if _NO_OPTIONS not in str(error):
+                    raise
+                self.is_pooled = True
+        return AnsweringConnection.connect(self._conninfo(), autocommit=True, prepare_threshold=None)
+
+    @property
+    def begin(self) -> str:
+        """Begins a transaction. Behind a pooler it brings the settings, and returns which server process works."""
+        if not self.is_pooled:
+            return "BEGIN"
+        settings = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _settings().items())
+        process = "pg_backend_pid(), transaction_timestamp()::text"
+        return f"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT {process}, {settings}"
 
     def unavailable(self, error: psycopg.Error) -> StoreUnavailable | StoreMissing:
         from mam.stores.postgres.error_messages import refusal
 
         return refusal(self, error)
 
+    def unconfirmed(self) -> StoreUnconfirmed:
+        from mam.errors import StoreUnconfirmed
+
+        return StoreUnconfirmed(store=self.address, seconds=f"{limits.ANSWER_SECONDS:g}")
+
     def without_password(self, message: str) -> str:
         secret = str(self._given.get("password") or "")
         return message.replace(secret, "…") if secret else message
 
     def _conninfo(self) -> str:
-        own = f"-c statement_timeout={STATEMENT_MS} -c synchronous_commit=on {_STEADY} {_FRESH}"
-        safe: dict[str, Any] = {
-            "connect_timeout": CONNECT_SECONDS,
-            "application_name": "mam",
-            "client_encoding": "utf8",
-            # A network that drops packets must not block a command for hours.
-            "keepalives": 1,
-            "keepalives_idle": 30,
-            "keepalives_interval": 10,
-            "keepalives_count": 3,
-            "tcp_user_timeout": 60_000,
-        }
+        own: dict[str, Any] = {"application_name": "mam", "client_encoding": "utf8", **self._limits.for_client}
         if self.requires_tls:
-            safe["sslmode"] = "verify-full"
-        options = f"{self._given.get('options') or ''} {own}".strip()
-        return make_conninfo(**{**safe, **self._given, "options": options})
+            own["sslmode"] = "verify-full"
+        if len(self._hosts()) > 1:
+            own["target_session_attrs"] = "read-write"
+        if self.is_pooled:
+            return make_conninfo(**{**own, **self._given})
+        settings = {**_settings(), **self._limits.for_server}
+        start = " ".join(f"-c {name}={_escaped(str(value))}" for name, value in settings.items())
+        return make_conninfo(**{**own, **self._given, "options": f"{self._given.get('options') or ''} {start}".strip()})
 
     def _hosts(self) -> list[str]:
         """Every host that the address or the environment names."""
@@ -93,6 +140,14 @@ def _is_local(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _settings() -> dict[str, str]:
+    return {**_STEADY, **_SAFE, "statement_timeout": f"{limits.STATEMENT_SECONDS * 1000:.0f}"}
+
+
+def _escaped(value: str) -> str:
+    return value.replace(" ", "\\ ")
 
 
 def text(query: str) -> Any:

@@ -6,8 +6,17 @@ import psycopg
 from psycopg import errors
 
 from mam.errors import StoreMissing, StoreUnavailable
-from mam.stores.postgres import connection as connecting
-from mam.stores.postgres.ownership import CLOSED, FOREIGN, closed, foreign, schema_owner
+from mam.stores.postgres import limits
+from mam.stores.postgres.ownership import (
+    CLOSED,
+    FOREIGN,
+    MISSING,
+    closed,
+    elsewhere,
+    foreign,
+    schema_owner,
+    stores_elsewhere,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,13 +49,18 @@ def refusal(server: Server, error: psycopg.Error) -> StoreUnavailable | StoreMis
 def _unknown_there(server: Server, error: psycopg.Error) -> StoreUnavailable | StoreMissing:
     """The server lacks a table, a column or a function of mam."""
     try:
-        owner = _owner(server)
+        with server.connect() as connection:
+            owner, schemas = schema_owner(connection), stores_elsewhere(connection)
+    except psycopg.Error:
+        owner, schemas = None, []
     except StoreUnavailable as away:
         return away
     if owner == FOREIGN:
         return foreign(server)
     if owner == CLOSED:
         return closed(server)
+    if owner == MISSING and schemas:
+        return elsewhere(server, schemas)
     if isinstance(error, _NO_TABLE):
         return StoreMissing(store=server.address)
     return StoreUnavailable(store=server.address, problem=server.without_password(_one_line(error)))
@@ -63,7 +77,7 @@ def _owner(server: Server) -> str | None:
 def _given_up(error: psycopg.Error) -> str:
     if "user request" in str(error):
         return "it was cancelled on the server; try again"
-    longest = f"{connecting.STATEMENT_MS / 1000:g} s"
+    longest = f"{limits.STATEMENT_SECONDS:g} s"
     return f"the server took longer than {longest}; another session may hold a lock there, so try again"
 
 

@@ -2,7 +2,8 @@
 -- write them. Every name has its schema, and no query needs a setting of its session.
 
 -- name: version
-SELECT version FROM mam.store
+-- And whether this server process is the one that the connection was given: behind a pooler it is another.
+SELECT version, pg_backend_pid() FROM mam.store
 
 -- name: epoch
 SELECT journal_id FROM mam.store
@@ -213,6 +214,15 @@ INSERT INTO mam.journal (job, job_id, act_id, fields, lines) VALUES (%(job)s, %(
 -- name: notify
 SELECT pg_notify('mam_news', '')
 
+-- name: confirm
+SELECT pg_logical_emit_message(true, 'mam', '')
+
+-- name: newest entry
+SELECT number, job_id, lines FROM mam.journal ORDER BY number DESC LIMIT 1
+
+-- name: notify channel
+SELECT pg_notify(%(channel)s, '')
+
 -- name: children
 SELECT job_id FROM mam.job WHERE parent_id = %(parent)s ORDER BY number
 
@@ -338,7 +348,8 @@ SELECT pg_try_advisory_xact_lock_shared(hashtextextended(%(name)s::text, %(space
 -- name: end backend
 -- A server process whose answer was lost: it must do nothing more.
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE pid = %(pid)s AND usename = current_user AND application_name = 'mam' AND pid <> pg_backend_pid()
+WHERE pid = %(process)s AND usename = current_user AND application_name = 'mam' AND pid <> pg_backend_pid()
+  AND (%(began)s::text IS NULL OR xact_start = %(began)s::timestamptz)
 
 -- name: begin import
 -- A version below zero: no store opens but the one that is filled. Answers nothing if there are jobs of another origin.

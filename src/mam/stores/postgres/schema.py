@@ -9,7 +9,17 @@ import psycopg
 from mam import __version__
 from mam.errors import StoreOutdated, StoreUnavailable
 from mam.stores.postgres.connection import Server, text
-from mam.stores.postgres.ownership import CLOSED, FOREIGN, MISSING, SCHEMA, closed, foreign, schema_owner
+from mam.stores.postgres.ownership import (
+    CLOSED,
+    FOREIGN,
+    MISSING,
+    SCHEMA,
+    closed,
+    elsewhere,
+    foreign,
+    schema_owner,
+    stores_elsewhere,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +52,8 @@ def _create_or_upgrade(server: Server, connection: psycopg.Connection[Any], jour
     if abs(version) == VERSION:
         return False
     if version == 0:
+        if schemas := stores_elsewhere(connection):
+            raise elsewhere(server, schemas)
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         connection.execute(text(_file("schema.sql")))
         connection.execute("INSERT INTO mam.store VALUES (1, %s, %s)", (VERSION, journal_id))

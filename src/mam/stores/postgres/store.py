@@ -20,17 +20,20 @@ from mam.stores.common import changed_fields, new_claim_id
 from mam.stores.port import Registration
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
-from mam.stores.postgres.listener import Listener
+from mam.stores.postgres.journal_memory import JournalMemory
+from mam.stores.postgres.listener import Listener, Poll
+from mam.stores.postgres.ownership import stores_elsewhere
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
 from mam.stores.sql.rows import column_values, parse_row
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
 from mam.util.encoding import to_bytes
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from mam.jobs.change import AuditRecord
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
     from mam.stores.outputs import Outputs
-    from mam.stores.port import Act, ClaimRequest
+    from mam.stores.port import Act, ClaimRequest, Entry
     from mam.stores.postgres.connection import Connection
     from mam.stores.sql.rows import Row
     from mam.util.clock import Clock
@@ -71,15 +74,25 @@ class ServerClock:
         return self._local.chance()
 
 
+class ServerReport(Frozen):
+    """What `mam doctor` reports about the server."""
+
+    is_pooled: bool
+    hears: bool
+    """Whether notifications get through."""
+    elsewhere: tuple[str, ...]
+    """Other schemas of the database that hold a store of mam."""
+
+
 class PostgresStore(SqlStore):
     """A registry for many hosts. Threads share one connection; a fork opens its own."""
 
     client: type[Client] = Client
     check_version = staticmethod(check_version)
 
-    def __init__(self, url: str, clock: Clock | None = None) -> None:
+    def __init__(self, url: str, clock: Clock | None = None, *, lease_seconds: float | None = None) -> None:
         super().__init__()
-        self._server = Server(url)
+        self._server = Server(url, lease_seconds)
         self.address = self._server.address
         self._client = self.client(self._server)
         self._given = clock
@@ -87,10 +100,15 @@ class PostgresStore(SqlStore):
         self.clock = clock or ServerClock(self._client)
         self._entries: list[Json] = []
         """The journal entries that the open transaction writes at its end."""
-        self._listeners: dict[tuple[int, int], Listener] = {}
+        self._listeners: dict[tuple[int, int], Listener | Poll] = {}
         """One for each waiting process and thread: a notification that one reads is lost to the others."""
+        self._memory = JournalMemory()
+        self._checked = self._client.connections
+        """At which connection the journal was compared with the memory."""
+        self.hears_notifications: bool | None = None
+        """None until the first wait."""
         try:
-            self.check_version(self._server, self._rows("version"))
+            self.check_version(self._server, self._client.version())
         except MamError:
             self.close()
             raise
@@ -297,19 +315,79 @@ class PostgresStore(SqlStore):
     def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
         self._entries.append(_entry(job, None, fields, lines))
 
+    def end_offset(self) -> str:
+        rows = self._rows("newest entry")
+        while self._is_reconnected():
+            self._check_journal()
+            rows = self._rows("newest entry")
+        for number, job_id, lines in rows:
+            self._memory.note(number, job_id, lines)
+            return self._memory.offset(number)
+        return self._memory.offset(0)
+
+    def entries(self, offset: str | None) -> Iterator[Entry]:
+        after = str(self._memory.number(offset))
+        for entry in super().entries(after):
+            offset = self._memory.offset(entry.number)
+            yield entry if entry.offset == offset else entry.replace(offset=offset)
+
+    def _entry_rows(self, after: int, upto: int) -> list[Any]:
+        offset = self._memory.offset(after)
+        rows = super()._entry_rows(after, upto)
+        while self._is_reconnected():
+            self._check_journal()
+            rows = super()._entry_rows(self._memory.number(offset), upto)
+        for number, job_id, _fields, lines in rows:
+            self._memory.note(number, job_id, lines)
+        return rows
+
+    def _is_reconnected(self) -> bool:
+        """The server may then be a standby that lacked the last entries, or restored from a backup."""
+        return self._checked != self._client.connections
+
+    def _check_journal(self) -> None:
+        self._checked = self._client.connections
+        lost_after = self._memory.lost_after(super()._entry_rows)
+        if lost_after is not None:
+            from mam.util.notices import warn
+
+            lost = f"lost the entries of its journal after number {lost_after} (a standby took over that lacked them,"
+            warn("mam.store", f"{self.address} {lost} or a backup was restored); going on from there")
+
     def wait(self, offset: str, timeout: float) -> bool:
         me = (os.getpid(), get_ident())
         try:
             listener = self._listeners.get(me)
             if listener is None:
-                self._listeners[me] = Listener(self._client.connect(), self._server.channel)
+                self._listeners[me] = self._listener()
                 return True  # an entry may have come before LISTEN: the caller checks once more
-            return self.end_offset() != offset or listener.wait(timeout)
+            is_behind = self._memory.number(self.end_offset()) != self._memory.number(offset)
+            return is_behind or listener.wait(timeout)
         except psycopg.Error:
             lost = self._listeners.pop(me, None)
             if lost is not None:
                 lost.close()
             return True  # the connection was lost; the caller finds out whether the server is back
+
+    def _listener(self) -> Listener | Poll:
+        if self.hears_notifications is False:
+            return Poll(self.end_offset)
+        listener = Listener(self._client.connect(), self._server.channel)
+        if self.hears_notifications is None:
+            self.hears_notifications = not self._server.is_pooled or listener.hears(self._client)
+        if self.hears_notifications:
+            return listener
+        listener.close()
+        return Poll(self.end_offset)
+
+    def probe(self) -> ServerReport:
+        """For `mam doctor`."""
+        self._listener().close()
+        with self._client.connect() as connection:
+            schemas = stores_elsewhere(connection)
+        return ServerReport(
+            is_pooled=self._server.is_pooled, hears=self.hears_notifications is not False, elsewhere=tuple(schemas)
+        )
 
     def close(self) -> None:
         """A forked child does not close its parent's listeners."""

@@ -129,9 +129,12 @@ class SqlBase(ABC):
     def end_offset(self) -> str:
         return str(self._rows("last entry")[0][0])
 
+    def _entry_rows(self, after: int, upto: int) -> list[Any]:
+        return self._rows("entries", after=after, upto=upto, limit=PAGE)
+
     def entries(self, offset: str | None) -> Iterator[Entry]:
-        after, upto = int(offset or 0), int(self.end_offset())
-        while rows := self._rows("entries", after=after, upto=upto, limit=PAGE):
+        after, upto = int(offset or 0), int(self._rows("last entry")[0][0])
+        while rows := self._entry_rows(after, upto):
             for number, job_id, fields, lines in rows:
                 after = number
                 yield Entry(

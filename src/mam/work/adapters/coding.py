@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 
 from mam.agent_table import AGENTS, load
 from mam.errors import AgentNotFound
+from mam.jobs.conversation import has_brief, resumable_session
 from mam.machine.environment import find_program
 from mam.work.adapters.port import REPORT, Launch
 
@@ -33,7 +34,7 @@ class CodingAdapter(ABC):
 
     def launch(self, job: Job, brief: str, workdir: WorkDir, _private: str) -> Launch:
         kind = AGENTS[self.name]
-        session = resumable_session(job, workdir)
+        session = resumable_session(job, os.uname().nodename, workdir.path)
         arguments, env = self.permission_args(job.permissions)
         passed = [*arguments, *(f"{name}={value}" for name, value in env.items())]
         return Launch(
@@ -64,16 +65,7 @@ def find_agent_program(kind: AgentKind) -> str:
     return found
 
 
-def resumable_session(job: Job, workdir: WorkDir) -> str | None:
-    """The conversation of the attempt before, if it ran on this host in this directory: agents store theirs so."""
-    run = job.run or {}
-    agent = run.get("agent")
-    is_here = run.get("host") == os.uname().nodename and run.get("place") == workdir.path
-    session = agent.get("session") if is_here and isinstance(agent, dict) and agent.get("name") == job.agent else None
-    return session if isinstance(session, str) and session.replace("-", "").replace("_", "").isalnum() else None
-
-
 def permission_record(job: Job, passed: Sequence[str], session: str | None) -> Json:
     """For the record: the job's permissions, and the arguments and variables that passed them to the agent."""
-    resumed = {} if session is None else {"resumed": session}
+    resumed = {} if session is None else {"resumed": session, **({"briefed": True} if has_brief(job) else {})}
     return {"name": job.agent, "permissions": job.permissions, "passed": list(passed), **resumed}

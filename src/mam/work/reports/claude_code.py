@@ -74,6 +74,8 @@ class ClaudeCodeReader(Reader):
         if (kind := _KINDS.get(error)) in _HOPELESS:
             self.report.problem = AgentProblem(kind=kind or FAILED, text=error)
             self.report.is_stuck = True
+        else:
+            self.report.note_error(error)
         attempt, most = message.get("attempt"), message.get("max_retries")
         count = f" {attempt} of {most}" if type(attempt) is int and type(most) is int else ""
         return f"the model does not answer ({error}); retry{count}"
@@ -82,7 +84,10 @@ class ClaudeCodeReader(Reader):
         if message.get("is_api_error_message") is True:
             self._last_error = self._error(message)
             return None
-        self.report.has_answered = True
+        if get_list(message, "message", "content"):
+            self.report.note_progress()
+        else:
+            self.report.note_empty_step()
         progress = None
         for block in get_list(message, "message", "content"):
             if get_path(block, "type") == "tool_use":
@@ -100,18 +105,35 @@ class ClaudeCodeReader(Reader):
         kind = _KINDS.get(str(message.get("error")), found.kind)
         return found.replace(kind=kind, resets_at_ms=found.resets_at_ms if kind == LIMIT else None)
 
+    def _count(self, message: Json) -> None:
+        """`total_cost_usd` is that of the whole conversation, earlier turns and resumes included. The result of a turn
+        that was interrupted says 0 for everything, although it is unknown."""
+        since = message.get("model_usage_since_last_result")
+        parts = list(since.values()) if isinstance(since, dict) else []
+        if not parts and message.get("subtype") == "error_during_execution":
+            return
+        if not isinstance(since, dict):  # an older version
+            usage = message.get("usage")
+            self.report.cost(message.get("total_cost_usd"))
+            self._add(usage, "input_tokens", "cache_read_input_tokens", "output_tokens")
+            return
+        if not parts:
+            self.report.cost(0)
+            self.report.count(input=0, cached=0, output=0)
+        for part in parts:
+            self.report.cost(get_path(part, "costUSD"))
+            self._add(part, "inputTokens", "cacheReadInputTokens", "outputTokens")
+
+    def _add(self, usage: object, *names: str) -> None:
+        counted = dict(zip(("input", "cached", "output"), (get_path(usage, name) for name in names), strict=True))
+        self.report.count(**counted)
+
     def _result(self, message: Json) -> None:
         report = self.report
         report.is_over = True
         if message.get("num_turns") != 0:  # otherwise it repeats an id that does not exist
             report.set_session(message.get("session_id"))
-        report.cost(message.get("total_cost_usd"))
-        usage = message.get("usage")
-        report.count(
-            input=get_path(usage, "input_tokens"),
-            cached=get_path(usage, "cache_read_input_tokens"),
-            output=get_path(usage, "output_tokens"),
-        )
+        self._count(message)
         for denial in get_list(message, "permission_denials"):
             report.deny(get_path(denial, "tool_name"))
         if message.get("stop_reason") == "refusal":

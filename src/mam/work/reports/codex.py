@@ -25,6 +25,8 @@ _STOPPED = re.compile(
     r"|blocked by (the )?sandbox|blocked by policy",
     re.IGNORECASE,
 )
+_COUNT = re.compile(r"\b\d+/\d+\b")
+"""Codex counts its retries in the text."""
 _EXIT = re.compile(r"(?:exited with code|exit code:?) (-?\d+)", re.IGNORECASE)
 
 
@@ -45,7 +47,8 @@ class CodexReader(Reader):
                 self.report.is_over = True
                 self.report.problem = problem_from_text(_inner(get_path(message, "error", "message")))
             case "error":
-                self.report.problem = problem_from_text(_inner(message.get("message")))
+                self.report.problem = problem = problem_from_text(_inner(message.get("message")))
+                self.report.note_error(_COUNT.sub("", problem.text))
             case "turn.started":
                 pass
             case _:
@@ -58,7 +61,7 @@ class CodexReader(Reader):
         if kind == "error":  # a warning; nothing has failed yet
             return None
         self._items += 1
-        self.report.has_answered = True
+        self.report.note_progress()
         if kind == "agent_message":
             self.report.set_last_message(get_path(item, "text"))
         elif kind == "command_execution":

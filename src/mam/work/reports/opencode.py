@@ -33,11 +33,17 @@ _NAME = re.compile(r"^AI_\w+: ")
 
 
 class OpenCodeReader(Reader):
+    def __init__(self) -> None:
+        super().__init__()
+        self._has_content = False
+        """Whether the model has said or done anything in this step."""
+
     def read_message(self, message: Json) -> str | None:
         self.report.set_session(message.get("sessionID"))
         match message.get("type"):
             case "text":
-                self._lives()
+                if get_path(message, "part", "text"):
+                    self._lives()
                 self.report.set_last_message(get_path(message, "part", "text"))
             case "tool_use":
                 self._lives()
@@ -46,8 +52,10 @@ class OpenCodeReader(Reader):
                 self._finish(message)
             case "error":
                 self._error(message.get("error"))
-            case "step_start" | "reasoning":
+            case "reasoning":
                 self._lives()
+            case "step_start":
+                self._has_content = False
             case _:
                 self.report.unknown_lines += 1
         return None
@@ -60,10 +68,12 @@ class OpenCodeReader(Reader):
             self.report.problem = problem = problem_from_text(_NAME.sub("", failed[2].replace('\\"', '"')))
             plan = problem.kind == LIMIT and is_of_plan(problem.text)
             self.report.is_stuck = plan or problem.kind in (LOGIN, BILLING)
+            self.report.note_error(problem.text)
 
     def _lives(self) -> None:
         """The model answers: earlier problems have passed."""
-        self.report.has_answered = True
+        self._has_content = True
+        self.report.note_progress()
         self.report.problem = None
         self.report.is_stuck = False
 
@@ -86,7 +96,9 @@ class OpenCodeReader(Reader):
             input=get_path(tokens, "input"), cached=get_path(tokens, "cache", "read"), output=get_path(tokens, "output")
         )
         self.report.cost(get_path(message, "part", "cost"))
-        self.report.is_over = get_path(message, "part", "reason") != "tool-calls"
+        self.report.is_over = get_path(message, "part", "reason") not in ("tool-calls", "unknown")
+        if not self._has_content and not get_path(tokens, "output"):
+            self.report.note_empty_step()
 
     def _error(self, error: object) -> None:
         self.report.is_over = True

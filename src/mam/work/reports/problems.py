@@ -18,6 +18,7 @@ _KINDS = (
     (LOGIN, r"\b40[13]\b|unauthori[sz]ed|api key|api_key|not logged in|log ?in\b|/login|authenticat|oauth"
             r"|missing environment variable"),
     (OVERLOAD, r"\b5(00|02|03|04|20|29)\b|overloaded|at capacity|server_error|internal server error"
+               r"|high demand|temporary error"
                r"|stream (disconnected|closed)|timed? ?out|connection|to connect|cannot connect|network|temporarily"),
 )  # fmt: skip
 _BY_STATUS = {401: LOGIN, 402: BILLING, 403: LOGIN, 408: OVERLOAD, 429: LIMIT}

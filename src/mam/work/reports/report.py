@@ -29,11 +29,16 @@ RESULT_LIMIT = 64 * 1024
 DENIED_LIMIT = 20
 ERROR_LIMIT = 4096
 """How much of a line of stderr is read."""
+FRUITLESS_STEPS = 6
+REPEATED_ERRORS = 12
+"""After so many in a row there is only the look of progress, and mam ends the attempt. More than the agents' own
+retries."""
 FROM_PRICES = "prices"
 """Marks such a cost in the record; a cost that the agent reported has no mark."""
 _MILLION = 1_000_000
 _MOST_TOKENS = 2**53
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+_GONE = re.compile(r"no conversation found|no rollout found|session not found|thread not found", re.IGNORECASE)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLAIN_NAME = re.compile(r"[\w.+-]{1,80}")
 
@@ -61,16 +66,44 @@ class Report:
         self.asked: str | None = None
         """The question, if the agent's last tool was the one that asks its user."""
         self.problem: AgentProblem | None = None
+        self.is_gone = False
+        """Whether the agent reported that it does not have the conversation that it was to resume."""
         self.is_over = False
         """Whether the line that ends a turn has come."""
         self.has_answered = False
         """Whether the model has said or done anything, which proves that it can be reached."""
         self.is_stuck = False
         """Whether the agent keeps retrying without hope of success."""
+        self.fruitless_steps = 0
+        """Steps in a row in which the model said and did nothing."""
         self.unknown_lines = 0
         """Lines that were not JSON, or of an unknown kind."""
+        self._last_error = ""
+        self._repeats = 0
         self.last_stderr_line: str | None = None
         """The last line of stderr, where a program reports why it cannot start."""
+
+    def note_progress(self) -> None:
+        """The model has said or done something: earlier problems have passed."""
+        self.has_answered = True
+        self.fruitless_steps = self._repeats = 0
+
+    def note_empty_step(self) -> None:
+        """Some agents ask again at once when an answer was empty or broken, without end."""
+        self.fruitless_steps += 1
+        if self.fruitless_steps >= FRUITLESS_STEPS:
+            self._give_up(f"{self.fruitless_steps} answers of the model in a row were empty or broken")
+
+    def note_error(self, text: str) -> None:
+        """An error after which the agent tries again."""
+        self._repeats = self._repeats + 1 if text == self._last_error else 1
+        self._last_error = text
+        if self._repeats >= REPEATED_ERRORS:
+            self._give_up(f"the same error came {self._repeats} times: {text}")
+
+    def _give_up(self, why: str) -> None:
+        self.problem = AgentProblem(kind=OVERLOAD, text=why)
+        self.is_stuck, self.is_over = True, False
 
     def deny(self, what: object) -> None:
         """Each only once, so that repeated denials do not fill the record."""
@@ -116,6 +149,7 @@ class Report:
             "session": self.session, "version": self.version, "tokens": self.tokens or None,
             "cost_usd": self.cost_usd if reckoned is None else reckoned,
             "cost_from": None if reckoned is None else FROM_PRICES,
+            "briefed": self.has_answered or None, "gone": (self.is_gone and not self.has_answered) or None,
             "denied": self.denied or None, "strange_lines": self.unknown_lines or None,
         }  # fmt: skip
         unknown = {"cost_usd": None} if self.tokens else {}
@@ -171,6 +205,7 @@ class Reader(ABC):
     def _complain(self, line: bytes) -> None:
         text = _COLOUR.sub("", line[:ERROR_LIMIT].decode("utf-8", "replace"))
         self.report.last_stderr_line = redact(one_line(text, 200) or "") or self.report.last_stderr_line
+        self.report.is_gone = self.report.is_gone or _GONE.search(text) is not None
         self.read_stderr_line(text)
 
     def _read(self, line: bytes) -> str | None:

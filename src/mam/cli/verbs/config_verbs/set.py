@@ -47,6 +47,19 @@ def run(options: Options) -> int:
         print_row(file)
     if environment_text(key.setting) is not None:
         say(f"{key.setting.variable} is set and takes precedence here")
+    if key.path == ("store",):
+        _report_hidden_store(value)
     if options.project:
         say("the file has changed and needs trust again: `mam trust`")
     return 0
+
+
+def _report_hidden_store(value: str) -> None:
+    """A store in the settings is used everywhere; the store of a project is then no longer found."""
+    import os
+
+    from mam.location.stores import nearest_store
+
+    nearest = nearest_store(os.getcwd())
+    if nearest.exists and os.path.realpath(os.path.expanduser(value)) != os.path.realpath(nearest.address):
+        say(f"it hides {nearest.address}; `--registry-dir {nearest.address}` selects that store")

@@ -10,8 +10,8 @@ different file only with --replace and keeps the old one beside it.
 from __future__ import annotations
 
 import os
-import sys
 
+from mam.cli.render.confirm import is_confirmed
 from mam.cli.render.streams import print_json, print_row, say
 from mam.errors import BadInput, Refused
 from mam.skill import DIFFERENT, FOREIGN, NEW, SAME, project_root, skill_targets, write_skill
@@ -46,7 +46,7 @@ def run(options: Options) -> int:
     for place in found:
         replaced = place.found == DIFFERENT and options.replace
         say(f"{place.path} {'will be replaced; mam keeps the old file beside it' if replaced else _WORDS[place.found]}")
-    if wanted and not options.yes and not _agreed():
+    if wanted and not options.yes and not is_confirmed("Write these files?"):
         say("mam wrote nothing")
         return 1
     for place in wanted:
@@ -60,14 +60,6 @@ def run(options: Options) -> int:
     if any(place.found == DIFFERENT for place in left):
         say("--replace replaces a file that differs")
     return 1 if left else 0
-
-
-def _agreed() -> bool:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput(why="cannot ask for confirmation without a terminal; give --yes")
-    sys.stderr.write("Write these files? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _write(place: SkillTarget) -> None:

@@ -1,0 +1,63 @@
+"""List the open questions of all jobs, oldest first.
+
+mam questions
+mam questions --watch    # also each new question, until Ctrl-C
+"""
+
+from __future__ import annotations
+
+from mam import questions
+from mam.cli.args.options import registry_of
+from mam.cli.render.question import question_json, row_of
+from mam.cli.render.streams import print_json_array, print_json_line, print_row, say, stdout_is_terminal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.questions import Asked
+    from mam.registry import Registry
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--watch", action="store_true", help="print each new question too; one line each")
+
+
+def run(options: Options) -> int:
+    registry = registry_of(options)
+    found = questions.open_now(registry)
+    if options.watch:
+        return _watch(registry, found, as_json=options.json)
+    if options.json:
+        print_json_array(map(question_json, found))
+    elif not found:
+        say("no open question")
+    elif stdout_is_terminal():
+        from mam.cli.render.table import print_table
+
+        now = registry.store.clock.now()
+        print_table(("QUESTION", "AGE", "AGENT", "LABEL", "KIND", "ASKS"), [row_of(asked, now) for asked in found])
+        say(f"`mam answer {row_of(found[0], now)[0]}` shows the whole question and asks for the answer")
+    else:
+        _print_rows(registry, found, as_json=False)
+    return 0
+
+
+def _watch(registry: Registry, found: list[Asked], *, as_json: bool) -> int:
+    seen: set[str] = set()
+    while True:
+        offset = registry.store.end_offset()
+        _print_rows(registry, [asked for asked in found if asked.id not in seen], as_json=as_json)
+        seen = {asked.id for asked in found}
+        registry.wait_for_change(offset, 3600)
+        found = questions.open_now(registry)
+
+
+def _print_rows(registry: Registry, found: list[Asked], *, as_json: bool) -> None:
+    import sys
+
+    for asked in found:
+        if as_json:
+            print_json_line(question_json(asked))
+        else:
+            print_row(*row_of(asked, registry.store.clock.now()))
+    sys.stdout.flush()

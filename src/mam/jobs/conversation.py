@@ -1,0 +1,47 @@
+"""The conversation of an attempt with a coding agent, as the `run` of a record tells it. Pure.
+
+An attempt that resumes a conversation may end before the agent has printed its name again. The conversation is then
+still the one that was to be resumed, unless the agent has reported that it does not have it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Job, Json
+
+_KEPT = ("name", "briefed", "limits")
+
+
+def session_of(run: Json | None) -> str | None:
+    """The agent's name of the conversation that the next attempt can resume."""
+    agent = (run or {}).get("agent")
+    if not isinstance(agent, dict) or agent.get("gone"):
+        return None
+    session = agent.get("session") or agent.get("resumed")
+    if not isinstance(session, str) or session.startswith("-"):
+        return None
+    return session if session.replace("-", "").replace("_", "").isalnum() else None
+
+
+def resumable_session(job: Job, host: str, place: str) -> str | None:
+    """The conversation of the attempt before, if it ran on this host in this directory: agents store theirs so."""
+    run = job.run or {}
+    is_here = run.get("host") == host and run.get("place") == place
+    return session_of(run) if is_here and run["agent"].get("name") == job.agent else None
+
+
+def has_brief(job: Job) -> bool:
+    """Whether the conversation to resume contains the brief: the model has answered in it."""
+    agent = (job.run or {}).get("agent")
+    return isinstance(agent, dict) and agent.get("briefed") is True
+
+
+def carried(job: Job, host: str) -> Json:
+    """What an attempt that has not started its agent keeps in its `run`, so that the next one can still resume."""
+    run = job.run or {}
+    session = session_of(run)
+    if session is None or run.get("host") != host:
+        return {}
+    kept = {name: run["agent"][name] for name in _KEPT if name in run["agent"]}
+    return {"place": run.get("place"), "agent": {**kept, "resumed": session}}

@@ -1,0 +1,52 @@
+"""Whether this process runs inside an agent: some commands are for a person only.
+
+Under one user id this is a safeguard and not a security boundary (SECURITY.md): an agent that wants to can hide its
+environment.
+"""
+
+from __future__ import annotations
+
+import os
+
+from mam.errors import Refused
+from mam.machine.environment import MARK, SOCKET
+
+_LONGEST_CHAIN = 64
+_VARIABLES = (SOCKET, MARK, "MAM_SESSION_DIR")
+
+
+def check_outside_agents(verb: str) -> None:
+    """Refuses a command that only a person may run."""
+    if is_inside_agent():
+        raise Refused(why=f"`mam {verb}` does not work inside a job: only a person can do this")
+
+
+def is_inside_agent() -> bool:
+    """Whether this process or one of its ancestors has the environment of a job."""
+    if any(os.environ.get(name) for name in _VARIABLES):
+        return True
+    pid = os.getppid()
+    for _ in range(_LONGEST_CHAIN):
+        if pid <= 1:
+            return False
+        environment, parent = _environment(pid), _parent(pid)
+        if any(f"{name}=".encode() in environment for name in _VARIABLES):
+            return True
+        pid = parent
+    return False
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _parent(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,146 @@
+"""A standby takes over under load: with a synchronous one nothing is lost, and mam notices what another one lacks."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from mam.errors import ClaimLost, StoreUnavailable, StoreUnconfirmed, UnknownJob
+from mam.registry import Registry
+from mam.stores.port import Query
+from mam.stores.postgres import limits
+from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from mam.testing.conformance.base import check_journal
+from tests.postgres.server import PrivateServer
+from tests.postgres.standby import Standby
+from tests.waiting import await_that
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.external
+
+WRITERS, BEFORE, AFTER = 3, 20, 20
+"""How many jobs are registered before the primary is killed, and after."""
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[PrivateServer, Standby]]:
+    with TemporaryDirectory(prefix="mam-pg-") as name:
+        folder = Path(name)
+        os.chmod(folder, 0o755)
+        primary = PrivateServer(folder / "primary")
+        create_postgres_store(primary.url())
+        standby = Standby(primary)
+        yield primary, standby
+        standby.stop()
+
+
+def address(primary: PrivateServer, standby: PrivateServer) -> str:
+    return f"postgresql://mam@/postgres?host={primary.folder},{standby.folder}"
+
+
+def configure(server: PrivateServer, setting: str) -> None:
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM SET {setting}".encode())
+        connection.execute("SELECT pg_reload_conf()")
+
+
+def test_a_synchronous_standby_loses_nothing(pair: tuple[PrivateServer, Standby]) -> None:
+    primary, standby = pair
+    standby.await_streaming()
+    configure(primary, "synchronous_standby_names = 'standby'")
+    known: list[str] = []
+    ends = threading.Event()
+
+    def write() -> None:
+        store = PostgresStore(address(primary, standby))
+        while not ends.is_set():
+            try:
+                known.append(Registry(store).register(prompt="p", agent="codex").job.job_id)
+            except StoreUnavailable:  # the failover took longer than a command waits
+                continue
+        store.close()
+
+    writers = [threading.Thread(target=write) for _ in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    await_that(lambda: len(known) >= BEFORE)
+    primary.kill()
+    standby.promote()
+    then = len(known)
+    await_that(lambda: len(known) >= then + AFTER, "the writers do not find the new primary")
+    ends.set()
+    for writer in writers:
+        writer.join()
+    store = PostgresStore(standby.url())
+    assert {job.job_id for job in store.select(Query())} >= set(known)
+    check_journal(store)
+    store.close()
+
+
+def test_what_an_asynchronous_standby_lacks_is_noticed(
+    pair: tuple[PrivateServer, Standby], caplog: pytest.LogCaptureFixture
+) -> None:
+    primary, standby = pair
+    store = PostgresStore(address(primary, standby))
+    registry = Registry(store)
+    registry.register(prompt="kept", agent="codex", job_id="kept")
+    held = registry.pick("codex", owner="me")
+    assert held is not None
+    standby.await_streaming()
+    configure(standby, "primary_conninfo = ''")
+    with psycopg.connect(primary.url(), autocommit=True) as connection:
+        await_that(lambda: not connection.execute("SELECT 1 FROM pg_stat_replication").fetchall())
+    registry.register(prompt="lost", agent="codex", job_id="lost")
+    lost = registry.pick("codex", owner="me")
+    assert lost is not None
+    again = registry.release("kept", attempt=held.attempt, claim_id=held.claim_id)
+    assert again.status == "pending"
+    *_, last = store.entries(None)
+    offset = last.offset
+
+    primary.kill()
+    standby.promote()
+    other = PostgresStore(standby.url())
+    for number in range(4):  # whose entries take the numbers of the lost ones
+        Registry(other).register(prompt="new", agent="shell", job_id=f"new{number}")
+
+    assert store.wait(offset, 60)
+    assert [entry.job_id for entry in store.entries(offset)] == ["new0", "new1", "new2", "new3"]
+    assert "lost the entries of its journal after number 2" in caplog.text
+    (*_, last) = store.entries(offset)
+    assert not store.wait(last.offset, 0.01) or not store.wait(last.offset, 0.01), "it sleeps again"
+    with pytest.raises((UnknownJob, ClaimLost)):
+        registry.heartbeat("lost", attempt=lost.attempt, claim_id=lost.claim_id)
+    assert registry.heartbeat("kept", attempt=held.attempt, claim_id=held.claim_id).status == "running"
+    store.close()
+    other.close()
+
+
+def test_a_commit_that_is_not_confirmed_ends_in_time(
+    pair: tuple[PrivateServer, Standby], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    primary, _ = pair
+    store = PostgresStore(primary.url())
+    registry = Registry(store)
+    configure(primary, "synchronous_standby_names = 'away'")
+    with psycopg.connect(primary.url(), autocommit=True) as connection:
+        shown = "SHOW synchronous_standby_names"
+        await_that(lambda: connection.execute(shown).fetchone() == ("away",))
+    monkeypatch.setattr(limits, "ANSWER_SECONDS", 0.5)
+    with pytest.raises(StoreUnconfirmed, match=r"within 0\.5 s .* the same --key"):
+        registry.register(prompt="p", agent="codex", key="once")
+    with pytest.raises(StoreUnconfirmed):
+        registry.register(prompt="p", agent="codex", job_id="one")
+    monkeypatch.undo()
+    configure(primary, "synchronous_standby_names = ''")
+    registry.register(prompt="p", agent="codex", key="once")
+    assert [job.key for job in store.select(Query())].count("once") == 1
+    store.close()

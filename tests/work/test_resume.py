@@ -1,0 +1,98 @@
+"""An attempt goes on with the conversation of the attempt before, whatever became of that one."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.agent_table import CODING_AGENTS
+from mam.jobs.conversation import carried, resumable_session, session_of
+from mam.stores.files.store import FilesStore, create_files_store
+from mam.work.brief import brief
+from tests.unit.jobs import running
+from tests.waiting import await_that
+from tests.work.replay import Replay, recorded
+from tests.work.shop import Shop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(params=list(CODING_AGENTS))
+def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replay:
+    replay = Replay(request.param, tmp_path)
+    monkeypatch.setenv("PATH", f"{replay.folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    return replay
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    create_files_store(str(tmp_path / "jobs"))
+    return Shop(FilesStore(str(tmp_path / "jobs")), tmp_path)
+
+
+def silent(agent: str) -> dict[str, object]:
+    return recorded(f"{agent}-cut", out="", stays=True)
+
+
+def test_attempts_that_end_before_their_first_line_keep_the_conversation(replay: Replay, shop: Shop) -> None:
+    agent = replay.agent
+    replay.plays(recorded(f"{agent}-cut", stays=True), silent(agent), silent(agent), recorded(f"{agent}-write"))
+    job_id = shop.job("write the notes", agent=agent)
+
+    with shop.at_work(labels=(agent,)):
+        await_that(lambda: session_of(shop.get(job_id).run) is not None, "its session is not in the record")
+        known = str(session_of(shop.get(job_id).run))
+        await_that(lambda: (shop.get(job_id).run or {})["agent"].get("briefed"), "no answer is in the record")
+    for attempt in (2, 3):
+        with shop.at_work(labels=(agent,)):
+            await_that(partial(_has_begun, shop, replay, job_id, attempt), "it does not begin")
+    shop.drain(labels=(agent,))
+
+    assert shop.get(job_id).status == "completed", shop.get(job_id).reason
+    first, *resumed = replay.calls
+    assert known not in json.dumps(first["argv"])
+    assert len(resumed) == 3
+    for call in resumed:
+        assert known in json.dumps(call["argv"])
+        assert "write the notes" not in str(call["stdin"])
+    assert "write the notes" in str(first["stdin"])
+
+
+def _has_begun(shop: Shop, replay: Replay, job_id: str, attempt: int) -> bool:
+    run = shop.get(job_id).run or {}
+    return run.get("attempt") == attempt and "process" in run and len(replay.calls) == attempt
+
+
+def test_an_attempt_that_cannot_start_its_agent_keeps_the_conversation() -> None:
+    agent = {"name": "codex", "session": "s-1"}
+    job = running(agent="codex").replace(run={"host": "a", "place": "/x", "agent": agent})
+    run = {"attempt": 2, "host": "a", **carried(job, "a")}
+
+    assert resumable_session(job.replace(run=run), "a", "/x") == "s-1"
+    assert resumable_session(job.replace(run=run), "a", "/y") is None
+    assert carried(job, "b") == {}
+
+
+@pytest.mark.parametrize(
+    "agent", [None, "text", {}, {"session": 5}, {"session": "-x"}, {"session": "a b"}, {"session": "a", "gone": True}]
+)
+def test_what_is_no_conversation_is_not_resumed(agent: object) -> None:
+    assert session_of({"agent": agent}) is None
+    assert session_of(None) is None
+
+
+def test_the_brief_of_a_conversation_that_has_it_is_not_sent_again() -> None:
+    job = running(agent="codex", prompt="write the notes")
+
+    text = brief(job, resumes=True)
+
+    assert "write the notes" in brief(job)
+    assert "write the notes" not in text
+    assert "continues" in text
+    assert job.job_id in text
