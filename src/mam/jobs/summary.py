@@ -22,7 +22,7 @@ _FIRST_FIELDS = (
 def summarise(entries: Sequence[tuple[int, Json | None, Sequence[AuditRecord]]]) -> tuple[Json, list[AuditRecord]]:
     """The fields and the lines of the summary of entries (number, fields, lines), in order."""
     first = entries[0][1] or {}
-    fields = {name: first[name] for name in _FIRST_FIELDS if name in first}
+    fields = {name: first[name] for name in _FIRST_FIELDS if first.get(name)}
     costs = [cost for _, set_fields, lines in entries if (cost := spent(set_fields, lines)) is not None]
     if costs:
         tokens, dollars = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
