@@ -50,6 +50,7 @@ ENVIRONMENT = {
     "MAM_SOCKET": "The door of the worker that runs this process. Commands about its own job go through it and need no "
     "store.",
     "MAM_AGENTS_DIR": "The directory of live sessions, absolute; otherwise `mam/agents` in XDG_STATE_HOME.",
+    "HOUMAO_GLOBAL_REGISTRY_DIR": "The same, if MAM_AGENTS_DIR is not set: the variable of the other system.",
     "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it: the default of "
     "AGENT, and with MAM_GENERATION the session that `mam pick` claims for.",
     "MAM_GENERATION": "The generation of that session.",

@@ -23,8 +23,8 @@ MORE_VERBS = (
     "agents",
     "skill", "inbox", "service", "admin",
 )  # fmt: skip
-UNLISTED_VERBS = ("brief",)
-"""Old names that still work."""
+UNLISTED_VERBS = ("brief", "publish_event", "job_subscriber")
+"""Old names that still work; the last two are the scripts of these names."""
 VERBS = FIRST_VERBS + MORE_VERBS + UNLISTED_VERBS
 INTERRUPTED = 130
 BROKEN_PIPE = 141

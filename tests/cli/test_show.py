@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from mam.cli.render.ansi import to_ansi
+from mam.cli.render.closing import closing_line
 from mam.cli.render.overview import overview_lines
 from mam.cli.render.prose import cell_length
 from mam.jobs.activity import State
@@ -113,3 +114,18 @@ def test_a_real_job(mam: Mam) -> None:
     assert "\x1b[34m" in screen
     mam.env["NO_COLOR"] = "1"
     assert "\x1b" not in mam.on_terminal("show", job).stdout.decode()
+
+
+class TestClosingLine:
+    def test_it_names_the_checks_and_the_cost(self) -> None:
+        job = full_job(Status.COMPLETED, "report.md").replace(checked=True)
+        line = closing_line(job, "abc12345")
+        assert line == ("abc12345 completed after 431.2 s · report.md found · validation passed · 41k tokens · $0.31")
+
+    def test_a_failure_names_its_reason_once(self) -> None:
+        job = in_status(Status.ERROR).replace(reason="exit code 3.")
+        assert closing_line(job, "abc12345") == "abc12345 ended in error: exit code 3; `mam show abc12345` shows more"
+
+    def test_hostile_text_is_escaped(self) -> None:
+        assert closing_line(full_job(Status.ERROR, HOSTILE), "abc12345").isprintable()
+        assert closing_line(full_job(Status.COMPLETED, HOSTILE), "abc12345").isprintable()

@@ -28,13 +28,13 @@ class Config(Frozen):
     max_depth: int = 3
     on_idle: str = "show"
     on_limit: str = "wait"
+    retention_days: float = 30.0
     agent_prefix: str = "MAM"
     workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
     commands: dict[str, Values] = {}  # noqa: RUF012
     prices: dict[str, Values] = {}  # noqa: RUF012
     children: Values = {}  # noqa: RUF012
     output: Values = {}  # noqa: RUF012
-    retention_days: float = 30.0
     broker: Values = {}  # noqa: RUF012
     inbox: Values = {}  # noqa: RUF012
     queue: Values = {}  # noqa: RUF012

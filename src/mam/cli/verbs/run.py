@@ -18,13 +18,14 @@ import time
 from threading import Thread
 
 from mam.cli.args.job_options import add_job_options, choices_of, prompt_of, register_in_store
+from mam.cli.render.closing import closing_line
 from mam.cli.render.streams import print_job, print_json, say
 from mam.cli.render.text import one_line
 from mam.cli.verbs.output import print_output
 from mam.config.settings import load_config
 from mam.errors import BadInput, MamError, ProgramNotFound, ProgramUnfit
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
-from mam.jobs.status import CANCELLED, COMPLETED, PENDING, RUNNING, in_words
+from mam.jobs.status import CANCELLED, COMPLETED, PENDING, RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _follow(registry: Registry, job: Job, start: Callable[[], Popen[bytes]], *, 
     if as_json:
         print_json(job.to_json())
     else:
-        say(_outcome(job, short))
+        say(closing_line(job, short))
     return 0 if job.status is COMPLETED else WAS_CANCELLED if job.status is CANCELLED else ENDED_IN_ERROR
 
 
@@ -244,13 +245,3 @@ def _detach(registry: Registry, job: Job, short: str) -> int:
         return WAS_CANCELLED
     say(f"next: `mam output {short} --follow`, `mam wait {short}` or `mam cancel {short}`")
     return DETACHED
-
-
-def _outcome(job: Job, short: str) -> str:
-    took = (job.run or {}).get("wall_seconds")
-    after = f" after {took:.1f} s" if isinstance(took, int | float) else ""
-    if job.status is COMPLETED:
-        return f"{short} completed{after}{'' if job.checked else ' (unchecked)'}"
-    # Some reasons are sentences with a full stop.
-    why = f": {one_line(job.reason).removesuffix('.')}" if job.reason and job.reason != job.status else ""
-    return f"{short} {in_words(job.status)}{after}{why}; `mam logs {short}` shows the history"
