@@ -96,16 +96,10 @@ def _events(registry: Registry, job: Job) -> list[str]:
     ]
 
 
-<<<<<<< HEAD
-def _output(registry: Registry, job: Job, width: int) -> list[str]:
-    """The end of the output without escape sequences. An overwritten line shows its last state."""
-    from mam.work.output_log import length, read
-    from mam.work.output_source import local_log
-=======
 def _output(registry: Registry, job: Job, width: int) -> list[Text]:
     """The end of what the agent did, or of what the program printed."""
     from mam.work.output_log import length, read, tail_start
->>>>>>> main
+    from mam.work.output_source import local_log
 
     log = local_log(registry, job.job_id, job.attempt)
     if not job.attempt or not os.path.exists(log):
