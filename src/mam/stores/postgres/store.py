@@ -12,7 +12,7 @@ from _thread import get_ident
 
 import psycopg
 
-from mam.errors import AlreadyRegistered, BadRecord, MamError, UnknownJob
+from mam.errors import AlreadyRegistered, BadRecord, MamError, StoreUnavailable, UnknownJob
 from mam.jobs import acts
 from mam.jobs.ending import end
 from mam.jobs.sweep import SWEEP_LIMIT
@@ -421,7 +421,11 @@ class PostgresStore(SqlStore):
         self._in_transaction(self._client.many, "keep secret", rows)
 
     def secrets(self, job_id: str) -> dict[str, str]:
-        return dict(self._rows("secrets", job_id=job_id))
+        found = dict(self._rows("secrets", job_id=job_id))
+        if None in found:
+            why = f"{self._server.role} may not read the secrets of job {job_id}, which another role registered"
+            raise StoreUnavailable(store=self.address, problem=f"{why}; docs/stores.md says which rights that needs")
+        return found
 
     # -- for the relays of all hosts (mam.bus.place_postgres) ----------------------------------------------------------
 
