@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mam.jobs.activity import State
     from mam.jobs.acts import Fence
     from mam.jobs.change import AuditRecord, Change
+    from mam.jobs.edit import Edit
     from mam.jobs.overview import Overview, Relative
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
@@ -380,6 +381,20 @@ class Registry:
     def mark_seen(self, job: str, *, by: str) -> Job:
         """Notes that a person looked at the outcome of an ended job."""
         return self._change(job, "seen", partial(acts.mark_seen, by=input_rules.check_name("name", by)))
+
+    def edit(self, job: str, changes: Edit, *, by: str, seen: Job | None = None) -> Job:
+        """Changes a job that no worker has claimed; with `seen` only if it is still the job that the user read."""
+        from mam.jobs.edit import edit
+
+        if changes.prompt is not None:
+            input_rules.check_prompt(changes.prompt)
+        if changes.label is not None:
+            input_rules.check_name("label", changes.label)
+        if changes.priority is not None:
+            input_rules.check_count("priority", changes.priority, least=-1000, most=1000)
+        if changes.due_ms is not None:
+            input_rules.check_moment("start time", changes.due_ms)
+        return self._change(job, "edit", partial(edit, changes=changes, by=by, seen=seen))
 
     def is_retried(self, job: Job) -> bool:
         newest = self.store.newest(job.job_id)

@@ -12,8 +12,10 @@ from mam.cli.render.ansi import to_ansi
 from mam.cli.render.closing import closing_line
 from mam.cli.render.overview import overview_lines
 from mam.cli.render.prose import cell_length
+from mam.jobs import question_acts
 from mam.jobs.activity import State
 from mam.jobs.overview import Overview, Relative, next_steps
+from mam.jobs.question import Draft
 from mam.jobs.record import Job
 from mam.jobs.status import ENDED, Status
 from tests.cli.command import Mam
@@ -89,6 +91,10 @@ def test_the_next_steps_fit_the_job() -> None:
     assert steps(failed, again) == ["output"]
     assert steps(in_status(Status.PENDING)) == ["worker", "cancel"]
     assert steps(in_status(Status.RUNNING).replace(agent="human")) == ["complete", "fail"]
+    question = Draft(kind="permission", text="may I push?", tool="Bash")
+    asking = question_acts.ask(in_status(Status.RUNNING), NOW, attempt=1, draft=question).job
+    assert steps(asking)[0] == "answer"
+    assert "may I push?" in "\n".join(shown(Overview(job=asking, why=[], state=STATE)))
     for status in ENDED:
         assert "result" in steps(in_status(status).replace(result="x"))
 

@@ -1,9 +1,10 @@
 """Run one job now, print its output, exit with its outcome.
 
 PROMPT goes to --agent, otherwise to the setting default_agent, otherwise to the only installed agent. The words behind
--- are a command, which mam runs without an agent. The job runs in the background: Ctrl-C only detaches; a second
-Ctrl-C within two seconds cancels it. The exit code is 0 if the job completed, 7 if it ended in error, 8 if it was
-cancelled.
+-- are a command, which mam runs without an agent. On a terminal, the run of a coding agent is a conversation, as
+`mam output` shows it; in a pipe, its output is unchanged. The job runs in the background: Ctrl-C only detaches; a
+second Ctrl-C within two seconds cancels it. The exit code is 0 if the job completed, 7 if it ended in error, 8 if it
+was cancelled.
 
   mam run "fix the flaky test" --agent claude-code
   mam run -- make test

@@ -25,6 +25,7 @@ from mam.stores.postgres.listener import Listener, Poll
 from mam.stores.postgres.ownership import stores_elsewhere
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
+from mam.stores.sql.base import ORDER_FIELDS
 from mam.stores.sql.rows import column_values, parse_row
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
@@ -172,7 +173,7 @@ class PostgresStore(SqlStore):
                 if not change.lines:
                     return (change.job,)
                 fields = changed_fields(row.job, change)
-                if "prompt" in fields:
+                if "prompt" in fields or fields.keys() & ORDER_FIELDS:
                     return None
                 written.append(change.job)
                 values = {**column_values(change.job, moment), "version": row.version}
