@@ -84,7 +84,7 @@ def lost_consumers(store: Store) -> list[str]:
 
 def passed_by_all(store: Store, days: float) -> int:
     """Every consumer that was not silent for so long has handled the entries before this number."""
-    end = int(store.end_offset())
+    end = int(store.end_offset().partition("@")[0])
     behind = [position for position in store.consumers().values() if not _is_silent(store, position, days)]
     return min([end, *(_number(position) for position in behind)])
 

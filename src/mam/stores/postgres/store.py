@@ -354,6 +354,7 @@ class PostgresStore(SqlStore):
 
     def _check_journal(self) -> None:
         self._checked = self._client.connections
+        self._memory.forget_before(self.summarised_upto())
         lost_after = self._memory.lost_after(super()._entry_rows)
         if lost_after is not None:
             from mam.util.notices import warn
