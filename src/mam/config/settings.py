@@ -35,11 +35,11 @@ class Config(Frozen):
     agents: dict[str, Values] = {}  # noqa: RUF012
     prices: dict[str, Values] = {}  # noqa: RUF012
     children: Values = {}  # noqa: RUF012
-    output: Values = {}  # noqa: RUF012
     broker: Values = {}  # noqa: RUF012
     inbox: Values = {}  # noqa: RUF012
     queue: Values = {}  # noqa: RUF012
     repos: dict[str, str] = {}  # noqa: RUF012
+    output: Values = {}  # noqa: RUF012
 
 
 class Setting(Frozen):
@@ -116,10 +116,6 @@ SETTINGS = (
         meaning="What jobs may grant to the jobs that they register, beyond their own rights.",
     ),
     Setting(
-        name="output", kind=dict,
-        meaning="What a worker stores of the output of its jobs, so that other hosts can read it.",
-    ),
-    Setting(
         name="broker", kind=dict,
         meaning="Where events are sent. Taken whole from one file, so that no password goes to another file's host.",
     ),
@@ -134,6 +130,10 @@ SETTINGS = (
     Setting(
         name="repos", kind=dict,
         meaning='Where the repositories of jobs are: `"owner/repo"` and a local path or an address that git knows.',
+    ),
+    Setting(
+        name="output", kind=dict,
+        meaning="What a worker stores of the output of its jobs, so that other hosts can read it.",
     ),
 )  # fmt: skip
 """Every key. config/tables.py and config/inbox.py describe the tables."""

@@ -57,6 +57,23 @@ BROKER = (
     ),
 )  # fmt: skip
 """The keys of the table `[broker]`. The password has its own file, because settings are copied into a cache."""
+OUTPUT = (
+    Setting(
+        name="upload", kind=str, choices=("none", "conversation", "all"),
+        meaning="What a worker copies into the store: the output of coding agents (`conversation`), or also that of "
+        "other agents, diffs and artifacts (`all`, the default). Known secrets are masked.",
+    ),
+    Setting(
+        name="limit_mib", kind=float, limits=(0, 1024),
+        meaning="How many MiB of the beginning and of the end of an output, and of each file, the store keeps; 4 if "
+        "unset.",
+    ),
+    Setting(
+        name="keep_days", kind=float, limits=(0, 36500),
+        meaning="After how many days workers and `mam prune` remove them; 14 if unset.",
+    ),
+)  # fmt: skip
+"""The keys of the table `[output]`."""
 CHILDREN = (
     Setting(
         name="agents", kind=list,
@@ -78,23 +95,6 @@ CHILDREN = (
     ),
 )  # fmt: skip
 """The keys of the table `[children]`."""
-OUTPUT = (
-    Setting(
-        name="upload", kind=str, choices=("none", "conversation", "all"),
-        meaning="What a worker copies into the store: the output of coding agents (`conversation`), or also that of "
-        "other agents, diffs and artifacts (`all`, the default). Known secrets are masked.",
-    ),
-    Setting(
-        name="limit_mib", kind=float, limits=(0, 1024),
-        meaning="How many MiB of the beginning and of the end of an output, and of each file, the store keeps; 4 if "
-        "unset.",
-    ),
-    Setting(
-        name="keep_days", kind=float, limits=(0, 36500),
-        meaning="After how many days workers and `mam prune` remove them; 14 if unset.",
-    ),
-)  # fmt: skip
-"""The keys of the table `[output]`."""
 _PRICE_LIMITS = (0, 100_000)
 _PRICE_EXAMPLE = "{input = 1.25, output = 10}"
 
