@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from mam.maintenance.retention import Pruned, Retention, lost_consumers, prune, silent_consumers
+from mam.maintenance.retention import Pruned, Retention, prune
 from mam.registry import Registry
 from mam.stores.consumer import Consumer
+from mam.stores.silence import lost_consumers, silent_consumers
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.clock import FakeClock
 from mam.testing.conformance.base import register_and_claim, register_jobs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.doctor.finding import fine, wrong
-from mam.maintenance.retention import lost_consumers, silent_consumers
+from mam.stores.silence import lost_consumers, silent_consumers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

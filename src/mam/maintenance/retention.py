@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from mam.jobs.status import Status
 from mam.maintenance.batches import batches
-from mam.stores.consumer import parse_position
 from mam.stores.port import Query
-from mam.util.clock import parse_time
+from mam.stores.silence import passed_by_all
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Job
     from mam.registry import Registry
-    from mam.stores.port import Store
 
-DAY_MS = 86_400_000
 ENDED = frozenset(status for status in Status if status.ended)
 
 
@@ -69,37 +66,6 @@ def _newest(registry: Registry) -> Job | None:
 
 def _is_meant(job: Job, retention: Retention) -> bool:
     return job.status in retention.statuses and (job.ended_at or job.updated_at) < retention.before
-
-
-def silent_consumers(store: Store, days: float) -> list[str]:
-    """The consumers that have not handled an entry older than this."""
-    return [name for name, position in store.consumers().items() if _is_silent(store, position, days)]
-
-
-def lost_consumers(store: Store) -> list[str]:
-    """The consumers whose next entries were summarised."""
-    upto = store.summarised_upto()
-    return [name for name, position in store.consumers().items() if 0 < _number(position) < upto]
-
-
-def passed_by_all(store: Store, days: float) -> int:
-    """Every consumer that was not silent for so long has handled the entries before this number."""
-    end = int(store.end_offset().partition("@")[0])
-    behind = [position for position in store.consumers().values() if not _is_silent(store, position, days)]
-    return min([end, *(_number(position) for position in behind)])
-
-
-def _is_silent(store: Store, position: str, days: float) -> bool:
-    following = next(iter(store.entries(str(_number(position)))), None)
-    if following is None:
-        return False
-    age_ms = store.clock.now().wall_ms - parse_time(following.lines[0]["timestamp"])
-    return age_ms > days * DAY_MS
-
-
-def _number(position: str) -> int:
-    found = parse_position(position)
-    return 0 if found is None else found[0].number
 
 
 def prune(registry: Registry, retention: Retention, days: float, moved: Callable[[int], None]) -> Pruned:
