@@ -99,6 +99,7 @@ LINE_SENTENCES = {
     "imported": "Sequence numbers (`seq` to `upto`) that a record had used before mam first read it.",
     "adopted": "Another program changed the record: the `fields` that mam took over and those that it `restored`.",
     "said": "The outcome that the agent reported (`status`) while a worker held the claim. The worker checks it first.",
+    "edited": "A person changed the unclaimed job (`by`): its values `before` and `after`.",
     "seen": "A person looked at the outcome of the ended job (`by`).",
     "asked": "The agent asks a person: the number of the `question`, its `kind`, the `tool`, and the `digest` of what "
     "is asked. The record has the text.",

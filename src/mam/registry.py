@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from mam.jobs.activity import State
     from mam.jobs.acts import Fence
     from mam.jobs.change import AuditRecord, Change
+    from mam.jobs.edit import Edit
     from mam.jobs.overview import Overview, Relative
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
+    from mam.stores.interest import Interest
     from mam.stores.port import Act, Registration, Store
     from mam.util.clock import Moment
 
@@ -242,13 +244,15 @@ class Registry:
         request = _check_request(label, owner, lease_seconds, session)
         if not wait:
             return self.claim(request)
-        ends = time.monotonic() + wait
+        from mam.stores.interest import Interest
+
+        ends, interest = time.monotonic() + wait, Interest(labels=(label,))
         while True:
             offset = self.store.end_offset()
             job = self.claim(request)
             if job is not None or (left := ends - time.monotonic()) <= 0:
                 return job
-            self.wait_for_change(offset, left)
+            self.wait_for_change(offset, left, interest)
 
     def claim(self, request: ClaimRequest) -> Job | None:
         """Claims a job for a request. One claim settles a bounded number of due jobs, so it is repeated while jobs are
@@ -381,6 +385,20 @@ class Registry:
         """Notes that a person looked at the outcome of an ended job."""
         return self._change(job, "seen", partial(acts.mark_seen, by=input_rules.check_name("name", by)))
 
+    def edit(self, job: str, changes: Edit, *, by: str, seen: Job | None = None) -> Job:
+        """Changes a job that no worker has claimed; with `seen` only if it is still the job that the user read."""
+        from mam.jobs.edit import edit
+
+        if changes.prompt is not None:
+            input_rules.check_prompt(changes.prompt)
+        if changes.label is not None:
+            input_rules.check_name("label", changes.label)
+        if changes.priority is not None:
+            input_rules.check_count("priority", changes.priority, least=-1000, most=1000)
+        if changes.due_ms is not None:
+            input_rules.check_moment("start time", changes.due_ms)
+        return self._change(job, "edit", partial(edit, changes=changes, by=by, seen=seen))
+
     def is_retried(self, job: Job) -> bool:
         newest = self.store.newest(job.job_id)
         return newest is not None and newest.job_id != job.job_id
@@ -423,11 +441,11 @@ class Registry:
             input_rules.check_seconds("timeout", timeout)
         return follow(self, job_ids, timeout)
 
-    def wait_for_change(self, offset: str, longest: float) -> None:
+    def wait_for_change(self, offset: str, longest: float, interest: Interest | None = None) -> None:
         """Sleeps until there may be entries behind the offset, a job is due, or `longest` seconds are over."""
         due = self.store.due_in()
         self.store.wait(
-            offset, min(longest, LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001)
+            offset, min(longest, LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001), interest
         )
 
     def catch_up(self) -> None:

@@ -21,6 +21,7 @@ COMMANDS = {
     "cancel": "cancel {pending}",
     "retry": "retry {ended}",
     "seen": "seen {ended} --by anna",
+    "edit": "edit {pending} --priority 5 --at +1h",
     "set a status": "status {pending} --set completed",
     "pause": "pause --agent somebody",
     "resume": "resume --agent somebody",

@@ -40,7 +40,7 @@ WIDTHS: dict[str, Callable[[Any], float]] = {
 }
 """These are at most the parent's. Without a choice, or with the default, a child gets the smaller of the two."""
 
-SET_BY_WORKER = ("parent_id", "depth", "origin_host")
+SET_BY_WORKER = ("parent_id", "depth", "origin_host", "may_ask")
 """The worker sets these; their values in a request are ignored."""
 
 REJECTED = {

@@ -74,6 +74,9 @@ def _add_running(parser: Parser) -> None:
     group.add_argument("--permissions", metavar="WORD", default="edit",
                        help="what the agent may do unasked: ask, edit (files here) or full (default edit)")  # fmt: skip
     group.add_argument(
+        "--model", metavar="M", help="the model that the agent uses; default: as in [agents.NAME], or its own"
+    )
+    group.add_argument(
         "--on-idle",
         metavar="WHAT",
         help="after the idle timeout: show it as quiet (show, default) or stop the attempt (stop)",
@@ -113,6 +116,7 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
         "workspace": _workspace(options),
         "validation": _validation(options),
         "permissions": _one_of("--permissions", options.permissions),
+        "model": options.model,
         "on_idle": _one_of("--on-idle", config.on_idle if options.on_idle is None else options.on_idle),
         "broker": _broker(options, config),
         "topic_prefix": options.topic_prefix,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 PAGE = 500
-_ORDER_FIELDS = {"agent_session", "agent", "priority"}
+ORDER_FIELDS = {"agent_session", "agent", "priority"}
 """Fields that decide when a job is claimed. Only `mam adopt` and a person who edits a job change them."""
 
 
@@ -115,7 +115,7 @@ class SqlBase(ABC):
             return job
         fields = changed_fields(row.job, change)
         self._rows("update job", **column_values(job, moment), version=row.version)
-        if fields.keys() & _ORDER_FIELDS:
+        if fields.keys() & ORDER_FIELDS:
             order = {"label": job.agent_session, "agent": job.agent, "priority": job.priority}
             self._rows("update queue order", number=job.number, **order)
         if "prompt" in fields:
@@ -127,13 +127,16 @@ class SqlBase(ABC):
     # -- the journal -------------------------------------------------------------------------------------------------
 
     def end_offset(self) -> str:
-        return str(self._rows("last entry")[0][0])
+        return str(self._last_number())
+
+    def _last_number(self) -> int:
+        return int(self._rows("last entry")[0][0])
 
     def _entry_rows(self, after: int, upto: int) -> list[Any]:
         return self._rows("entries", after=after, upto=upto, limit=PAGE)
 
     def entries(self, offset: str | None) -> Iterator[Entry]:
-        after, upto = int(offset or 0), int(self._rows("last entry")[0][0])
+        after, upto = int(offset or 0), self._last_number()
         while rows := self._entry_rows(after, upto):
             for number, job_id, fields, lines in rows:
                 after = number
@@ -144,3 +147,5 @@ class SqlBase(ABC):
                     fields=None if fields is None else json.loads(fields),
                     lines=tuple(json.loads(lines)),
                 )
+            if len(rows) < PAGE:
+                return
