@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from mam.config.inbox import check_inbox, check_queue
-from mam.errors import BadConfig
+from mam.errors import BadConfig, BadInput
+from mam.inbox.shallow_yaml import entries, top_level_keys
 from mam.location.ownership import check_path_ownership
 from mam.util.frozen import Frozen
 from mam.util.safe_read import read_regular
@@ -20,6 +21,7 @@ PLACE = os.path.join("config", "prompt-valet.yaml")
 SIZE_LIMIT = 64 << 10
 INBOX_KEYS = {"pv_root": "root", "git_owner": "owner", "inbox_mode": "mode"}
 QUEUE_KEYS = {"max_retries": "max_retries", "failure_archive": "failure_archive", "jobs_root": "jobs_root"}
+NOTHING = (None, "", "null", "~")
 MODES = {"legacy_single_owner": "single-owner", "multi_owner": "multi-owner"}
 
 
@@ -45,42 +47,52 @@ def read_old_settings(root: str) -> OldSettings:
         raise BadConfig(file=file, problem=error.strerror or "cannot be read") from None
     if len(content) > SIZE_LIMIT:
         raise BadConfig(file=file, problem=f"has more than {SIZE_LIMIT:,} bytes")
-    return _settings(_parse(content, file), file)
+    return _settings(content.decode(errors="replace"), file)
 
 
-def _parse(content: bytes, file: str) -> Table:
-    import yaml
-
-    try:
-        table = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadConfig(file=file, problem=f"is not YAML ({type(error).__name__})") from None
-    if table is None:
-        return {}
-    if not isinstance(table, dict) or not all(isinstance(name, str) for name in table):
-        raise BadConfig(file=file, problem="is not a table of keys")
-    return table
-
-
-def _settings(table: Table, file: str) -> OldSettings:
-    queue = table.get("queue") or {}
-    if not isinstance(queue, dict) or not all(isinstance(name, str) for name in queue):
-        raise BadConfig(file=file, problem="queue must be a table of keys")
-    inbox = {new: table[old] for old, new in INBOX_KEYS.items() if table.get(old) is not None}
+def _settings(text: str, file: str) -> OldSettings:
+    top = top_level_keys(text)
+    if top.is_empty:
+        return OldSettings()
+    if top.mistake is not None:
+        raise BadConfig(file=file, problem=f"is not a YAML table that mam reads: {top.mistake}")
+    blocks = {name: _block(text, name, file) for name in top.keys if name not in top.texts}
+    inbox: Table = {new: top.texts[old] for old, new in INBOX_KEYS.items() if top.texts.get(old)}
     if "mode" in inbox:
-        inbox["mode"] = MODES.get(inbox["mode"], inbox["mode"]) if isinstance(inbox["mode"], str) else inbox["mode"]
-    watcher = table.get("watcher")
-    if isinstance(watcher, dict) and watcher.get("runner_cmd") == "codex":
+        inbox["mode"] = MODES.get(inbox["mode"], inbox["mode"])
+    if blocks.get("watcher", {}).get("runner_cmd") == "codex":
         inbox["agent"] = "codex"
-    kept = {new: queue[old] for old, new in QUEUE_KEYS.items() if queue.get(old) is not None}
+    queue = blocks.get("queue", {})
+    kept: Table = {new: _value(queue[old]) for old, new in QUEUE_KEYS.items() if queue.get(old) not in NOTHING}
+    if "queue" in top.texts and top.texts["queue"] not in NOTHING:
+        raise BadConfig(file=file, problem="queue must be a table of keys")
     check_inbox(inbox, file)
     check_queue(kept, file)
-    return OldSettings(inbox=inbox, queue=kept, ignored=tuple(_ignored(table)))
+    return OldSettings(inbox=inbox, queue=kept, ignored=tuple(_ignored(top.texts, blocks)))
 
 
-def _ignored(table: Table) -> list[str]:
+def _block(text: str, name: str, file: str) -> dict[str, str | None]:
+    """The texts of one table; None for a value that is not one text."""
+    try:
+        found = entries(text, lambda _key, _line: None, name)
+        return {entry.key: entry.value if isinstance(entry.value, str) else None for entry in found}
+    except BadInput as bad:
+        if name == "queue":
+            raise BadConfig(file=file, problem=f"queue: {bad}") from None
+        return {}
+
+
+def _value(text: str | None) -> object:
+    """As YAML means it."""
+    word = (text or "").lower()
+    if word in ("true", "false"):
+        return word == "true"
+    return int(word) if word.isascii() and word.isdigit() else text
+
+
+def _ignored(texts: dict[str, str], blocks: dict[str, dict[str, str | None]]) -> list[str]:
     known = {*INBOX_KEYS, *(f"queue.{name}" for name in QUEUE_KEYS), "watcher.runner_cmd"}
-    names = []
-    for name, value in table.items():
-        names += [f"{name}.{inner}" for inner in value] if isinstance(value, dict) else [name]
-    return sorted(name for name in names if name not in known)
+    names = [*texts, *(f"{block}.{name}" for block, inner in blocks.items() for name in inner)]
+    return sorted(
+        name for name in (*names, *(block for block, inner in blocks.items() if not inner)) if name not in known
+    )

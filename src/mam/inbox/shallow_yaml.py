@@ -35,12 +35,16 @@ class Entry(Frozen):
 class TopLevel(Frozen):
     keys: dict[str, int]
     """The keys with their lines, up to the first mistake."""
+    texts: dict[str, str] = {}  # noqa: RUF012 - nothing writes into it later
+    """The values that are one text."""
+    mistake: str | None = None
     is_empty: bool = False
 
 
 def top_level_keys(text: str) -> TopLevel:
     """The keys of the first level, whatever their values are. Stops at a mistake or at a value that is too deep."""
     keys: dict[str, int] = {}
+    texts: dict[str, str] = {}
     try:
         events = _events(text, any_anchor=True)
         first = next(events, None)
@@ -49,11 +53,14 @@ def top_level_keys(text: str) -> TopLevel:
         for event in events if _kind(first) == "MappingStart" else ():
             if _kind(event) != "Scalar":
                 break
-            keys[str(getattr(event, "value", ""))] = _line(event)
-            _skip(next(events), events)
-    except (BadInput, StopIteration):
-        pass
-    return TopLevel(keys=keys)
+            name = str(getattr(event, "value", ""))
+            keys[name], value = _line(event), next(events)
+            if _kind(value) == "Scalar":
+                texts[name] = str(getattr(value, "value", ""))
+            _skip(value, events)
+    except (BadInput, StopIteration) as mistake:
+        return TopLevel(keys=keys, texts=texts, mistake=str(mistake))
+    return TopLevel(keys=keys, texts=texts, mistake=None if keys else "it is not a table of keys")
 
 
 def _skip(event: Event, events: Iterator[Event]) -> None:

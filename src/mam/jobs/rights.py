@@ -47,6 +47,7 @@ REJECTED = {
     "validation": "`validation` in [children] of the user's config.toml names the script that checks children",
     "job_id": "the store gives ids", "retry_of": "only the user retries a job", "repository": "only the inbox sets it",
     "inbox": "only the inbox sets it", "broker": "the user's settings name the broker",
+    "continues": "only the user continues a conversation", "model": "the user's settings name the model",
     "topic_prefix": "the worker sets it", "auth_token": "ask for a token with `sign`",
 }  # fmt: skip
 
