@@ -62,6 +62,7 @@ ENVIRONMENT = {
     "MAM_DEBUG": "1 shows the traceback of an unexpected error.",
     "EDITOR": "The program that `mam config edit` opens.",
     "VISUAL": "Takes precedence over EDITOR.",
+    "CI": "If it is set, new jobs may not ask a person, unless `--ask` or `[questions] ask` says so.",
     "TERM": "`dumb` makes `mam watch` print plain lines, and turns colours off.",
     "NO_COLOR": "If set, mam prints no colours.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; otherwise `delegate_job_logs` beside the store.",

@@ -28,7 +28,9 @@ def resumable_session(job: Job, host: str, place: str) -> str | None:
     """The conversation of the attempt before, if it ran on this host in this directory: agents store theirs so."""
     run = job.run or {}
     is_here = run.get("host") == host and run.get("place") == place
-    return session_of(run) if is_here and run["agent"].get("name") == job.agent else None
+    agent = run.get("agent")
+    is_same = isinstance(agent, dict) and agent.get("name") == job.agent
+    return session_of(run) if is_here and is_same else None
 
 
 def has_brief(job: Job) -> bool:

@@ -72,6 +72,8 @@ def _add_running(parser: Parser) -> None:
                        help="a script that checks the outcome; mam stores its hash")  # fmt: skip
     group.add_argument("--permissions", metavar="WORD", default="edit",
                        help="what the agent may do unasked: ask, edit (files here) or full (default edit)")  # fmt: skip
+    group.add_argument("--ask", action="store_true", help="the agent may ask a person (default: `[questions] ask`)")
+    group.add_argument("--no-ask", action="store_true", help="the agent may not ask; what it may not do is refused")
     group.add_argument(
         "--on-idle",
         metavar="WHAT",
@@ -99,8 +101,17 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
         "workspace": _workspace(options),
         "validation": _validation(options),
         "permissions": _one_of("--permissions", options.permissions),
+        "may_ask": _may_ask(options, config),
         "on_idle": _one_of("--on-idle", config.on_idle if options.on_idle is None else options.on_idle),
     }
+
+
+def _may_ask(options: Options, config: Config) -> bool:
+    if options.ask and options.no_ask:
+        raise BadInput(why="--ask and --no-ask exclude each other")
+    if options.ask or options.no_ask:
+        return bool(options.ask)
+    return bool(config.questions.get("ask", not os.environ.get("CI")))
 
 
 def register(options: Options, config: Config, *, prompt: str, agent: str, choices: dict[str, Any]) -> Registration:
