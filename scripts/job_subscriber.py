@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The old command: `job_subscriber.py --job ID [--timeout S] [--idle-timeout S]`. It is `mam subscribe`."""
+"""The old command: `job_subscriber.py --job ID [--timeout S] [--idle-timeout S]`, in mam.cli.verbs."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ except ModuleNotFoundError:
 from mam.__main__ import main
 
 if __name__ == "__main__":
-    sys.argv.insert(1, "subscribe")
+    sys.argv.insert(1, "job_subscriber")
     main()

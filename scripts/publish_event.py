@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The old command: `publish_event.py --job ID --event NAME [--detail TEXT] [--data JSON]`. It is `mam publish`."""
+"""The old command: `publish_event.py --job ID --event NAME [--detail TEXT] [--data JSON]`."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ except ModuleNotFoundError:
 from mam.__main__ import main
 
 if __name__ == "__main__":
-    sys.argv.insert(1, "publish")
+    sys.argv.insert(1, "publish_event")
     main()

@@ -50,6 +50,7 @@ ENVIRONMENT = {
     "MAM_SOCKET": "The door of the worker that runs this process. Commands about its own job go through it and need no "
     "store.",
     "MAM_AGENTS_DIR": "The directory of live sessions, absolute; otherwise `mam/agents` in XDG_STATE_HOME.",
+    "HOUMAO_GLOBAL_REGISTRY_DIR": "The same, if MAM_AGENTS_DIR is not set: the variable of the other system.",
     "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it: the default of "
     "AGENT, and with MAM_GENERATION the session that `mam pick` claims for.",
     "MAM_GENERATION": "The generation of that session.",
@@ -98,6 +99,7 @@ LINE_SENTENCES = {
     "imported": "Sequence numbers (`seq` to `upto`) that a record had used before mam first read it.",
     "adopted": "Another program changed the record: the `fields` that mam took over and those that it `restored`.",
     "said": "The outcome that the agent reported (`status`) while a worker held the claim. The worker checks it first.",
+    "edited": "A person changed the unclaimed job (`by`): its values `before` and `after`.",
     "seen": "A person looked at the outcome of the ended job (`by`).",
     "asked": "The agent asks a person: the number of the `question`, its `kind`, the `tool`, and the `digest` of what "
     "is asked. The record has the text.",

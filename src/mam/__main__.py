@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 FIRST_VERBS = ("run", "register", "worker", "watch", "list", "show", "wait", "result", "output", "logs")
 MORE_VERBS = (
-    "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "seen",
+    "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "edit", "seen",
     "questions", "answer", "ask",
     "pause", "resume", "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where",
     "init", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents",
     "skill", "inbox", "service", "admin",
 )  # fmt: skip
-UNLISTED_VERBS = ("brief",)
-"""Old names that still work."""
+UNLISTED_VERBS = ("brief", "publish_event", "job_subscriber")
+"""Old names that still work; the last two are the scripts of these names."""
 VERBS = FIRST_VERBS + MORE_VERBS + UNLISTED_VERBS
 INTERRUPTED = 130
 BROKEN_PIPE = 141

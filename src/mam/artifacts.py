@@ -12,7 +12,7 @@ from mam.errors import ArtifactMissing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import TypeVar
 
     from mam.jobs.record import Job
@@ -30,13 +30,18 @@ class BadArtifact(Exception):
 
 def check_artifacts(job: Job) -> None:
     """Raises ArtifactMissing for the first artifact that is not a regular file, or that a symbolic link leads to."""
+    for missing in missing_artifacts(job):
+        raise missing
+
+
+def missing_artifacts(job: Job) -> Iterator[ArtifactMissing]:
     for artifact in job.expected_artifacts:
         # Only an old record can hold an absolute path; registration refuses it.
         root = "/" if artifact.startswith("/") else job.workdir or os.getcwd()
         try:
             artifact_size(root, artifact.lstrip("/"))
         except BadArtifact as unfit:
-            raise ArtifactMissing(job=job.job_id, artifact=artifact, problem=str(unfit)) from None
+            yield ArtifactMissing(job=job.job_id, artifact=artifact, problem=str(unfit))
 
 
 def artifact_size(directory: str, artifact: str) -> int:

@@ -11,9 +11,9 @@ from pathlib import Path
 from mam.audit import log
 from mam.audit.sync import AuditLog
 from mam.config.settings import load_config
-from mam.errors import BadInput
+from mam.errors import BadInput, MamError
 from mam.jobs.status import parse_status
-from mam.location.stores import FILES, check_ownership, locate, open_registry
+from mam.location.stores import FILES, STORE_NAMES, StoreLocation, check_ownership, locate, open_registry
 from mam.stores.files.lock import registry_lock as _lock_directory
 from mam.stores.port import Query
 from mam.util.clock import SystemClock
@@ -43,8 +43,12 @@ def register_job(
     expected_artifacts: Sequence[str] = (),
     *,
     registry_dir: Directory = None,
+    auth_token: str | None = None,
 ) -> str:
     """Registers a pending job and returns its id. Creates the store if there is none."""
+    from mam.bus.settings import broker_to_record
+
+    broker = broker_to_record(load_config().broker)
 
     def register(registry: Registry) -> str:
         registration = registry.register(
@@ -56,6 +60,8 @@ def register_job(
             artifacts=expected_artifacts,
             workdir=os.getcwd(),
             origin_host=os.uname().nodename,
+            broker=broker,
+            auth_token=auth_token,
         )
         return registration.job.job_id
 
@@ -116,17 +122,28 @@ def _text(directory: Directory) -> str | None:
     return None if directory is None else os.fspath(directory)
 
 
+def default_registry_dir() -> str:
+    """The directory of the store, relative to the working directory where it is below it. `.mam/jobs` if there is no
+    store, or if it is not a directory."""
+    located = _default_location()
+    here = f"{os.getcwd()}/"
+    return located.path.removeprefix(here) if located.kind == FILES else STORE_NAMES[0]
+
+
+def secrets_of(job_id: str, registry_dir: Directory = None) -> dict[str, str]:
+    """The broker's password and the token of a job; a record has neither."""
+    return _with_registry(registry_dir, lambda registry: registry.store.secrets(job_id))
+
+
+def _default_location() -> StoreLocation:
+    try:
+        return locate(None, None, load_config())
+    except MamError:
+        path = os.path.join(os.getcwd(), STORE_NAMES[0])
+        return StoreLocation(kind=FILES, address=path, why="the default", exists=False)
+
+
 # -- events --------------------------------------------------------------------------------------------------------
-
-
-def broker_config_from_env() -> Record:
-    """The address of the broker, from the environment, then from `[broker]` in the settings; `host` is None without a
-    broker. The value `password` is a secret."""
-    from mam.bus.settings import Broker, configured_broker
-
-    found = configured_broker(load_config().broker)
-    names = [name for name in Broker.all_fields if name not in ("insecure", "for_all_jobs")]
-    return {name: None if found is None else getattr(found, name) for name in names}
 
 
 def verify_hmac(message: bytes | str | Record, token: str) -> bool:
@@ -147,9 +164,8 @@ def verify_hmac(message: bytes | str | Record, token: str) -> bool:
 
 
 def default_logs_dir() -> Path:
-    """The logs directory of the old helpers: DELEGATE_JOB_LOGS_DIR, else below the working directory."""
-    named = os.environ.get("DELEGATE_JOB_LOGS_DIR")
-    return Path(named).absolute() if named else Path.cwd() / ".mam" / "delegate_job_logs"
+    """The logs directory of the old helpers: DELEGATE_JOB_LOGS_DIR, else beside the store (maybe in `.hermes`)."""
+    return Path(_default_location().logs_dir)
 
 
 def job_log_path(logs_dir: Directory, job_id: str) -> Path:

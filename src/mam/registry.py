@@ -18,6 +18,7 @@ from mam.jobs.status import COMPLETED, ERROR, OPEN, RUNNING, WAITING
 from mam.jobs.sweep import backoff_seconds
 from mam.stores.common import new_claim_id
 from mam.stores.port import ClaimRequest, Query
+from mam.util.hosts import is_loopback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mam.jobs.activity import State
     from mam.jobs.acts import Fence
     from mam.jobs.change import AuditRecord, Change
+    from mam.jobs.edit import Edit
     from mam.jobs.overview import Overview, Relative
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
@@ -165,30 +167,43 @@ class Registry:
     # -- registering and claiming ---------------------------------------------------------------------------------
 
     def register(
-        self, *, prompt: str, agent: str, job_id: str | None = None, sign: bool = False, **choices: Any
+        self,
+        *,
+        prompt: str,
+        agent: str,
+        job_id: str | None = None,
+        sign: bool = False,
+        auth_token: str | None = None,
+        **choices: Any,
     ) -> Registration:
         """Registers a job; `choices` are the parameters of `draft_job`."""
         from mam.jobs.draft import draft_job
 
         draft = draft_job(job_id=job_id or self.store.clock.new_id(), prompt=prompt, agent=agent, **choices)
-        return self.register_draft(draft, sign=sign)
+        return self.register_draft(draft, sign=sign, auth_token=auth_token)
 
-    def register_draft(self, draft: Job, *, sign: bool = False) -> Registration:
-        """Registers a job that `draft_job` has checked; its `after` may hold prefixes of ids. With `sign` its events
-        are signed with a token of its own."""
+    def register_draft(self, draft: Job, *, sign: bool = False, auth_token: str | None = None) -> Registration:
+        """Registers a job that `draft_job` has checked; its `after` may hold prefixes of ids."""
         if draft.after:
             from mam.jobs.dependency import check_after
 
             after = check_after(draft.job_id, [self.resolve(needed) for needed in draft.after])
             draft = draft.replace(after=after)
-        if sign:
-            self._keep_token(draft.job_id)
+        self.prepare_signing(draft, sign=sign, auth_token=auth_token)
         registration = self.store.register(draft)
         self._sync_audit()
         return registration
 
+    def prepare_signing(self, draft: Job, *, sign: bool = False, auth_token: str | None = None) -> None:
+        """Stores the token that signs the job's events: `auth_token`, otherwise a new one if `sign` is set or the job's
+        broker is on another host. It is stored before the job, so that every event can be signed."""
+        host = draft.broker.get("host")
+        if auth_token is not None:
+            self.store.keep_secrets(draft.job_id, {"auth_token": input_rules.check_auth_token(auth_token)})
+        elif sign or (host and not is_loopback(host)):
+            self._keep_token(draft.job_id)
+
     def _keep_token(self, job_id: str) -> None:
-        """The token is stored before the job, so that every event of a signed job can be signed."""
         from secrets import token_urlsafe
 
         self.store.keep_secrets(job_id, {"auth_token": token_urlsafe(TOKEN_BYTES)})
@@ -366,6 +381,20 @@ class Registry:
     def mark_seen(self, job: str, *, by: str) -> Job:
         """Notes that a person looked at the outcome of an ended job."""
         return self._change(job, "seen", partial(acts.mark_seen, by=input_rules.check_name("name", by)))
+
+    def edit(self, job: str, changes: Edit, *, by: str, seen: Job | None = None) -> Job:
+        """Changes a job that no worker has claimed; with `seen` only if it is still the job that the user read."""
+        from mam.jobs.edit import edit
+
+        if changes.prompt is not None:
+            input_rules.check_prompt(changes.prompt)
+        if changes.label is not None:
+            input_rules.check_name("label", changes.label)
+        if changes.priority is not None:
+            input_rules.check_count("priority", changes.priority, least=-1000, most=1000)
+        if changes.due_ms is not None:
+            input_rules.check_moment("start time", changes.due_ms)
+        return self._change(job, "edit", partial(edit, changes=changes, by=by, seen=seen))
 
     def is_retried(self, job: Job) -> bool:
         newest = self.store.newest(job.job_id)

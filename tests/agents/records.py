@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mam.agents.names import default_agent_id
+from mam.agents.names import bare_name, default_agent_id
 from mam.agents.record import AgentRecord
 from mam.agents.record_parser import record_from
 
@@ -17,7 +17,7 @@ def version_3(name: str = "MAM-gpu", generation: str = "generation-1", **changes
     value: dict[str, Any] = {
         "schema_version": 3,
         "agent_name": name,
-        "agent_id": default_agent_id(name),
+        "agent_id": default_agent_id(bare_name(name)),
         "generation_id": generation,
         "lifecycle": {
             "state": "active",
@@ -41,7 +41,7 @@ def version_2(name: str = "HOUMAO-gpu", generation: str = "generation-1") -> dic
     return {
         "schema_version": 2,
         "agent_name": name,
-        "agent_id": default_agent_id(name),
+        "agent_id": default_agent_id(bare_name(name)),
         "generation_id": generation,
         "published_at": "2026-01-01T09:00:00+09:00",
         "lease_expires_at": "2126-01-01T00:00:00+00:00",

@@ -38,6 +38,15 @@ while data := os.read(0, 65536):
 """
 
 
+def with_facts(file: Path) -> dict[str, Any]:
+    """A record, with what mam keeps beside it in the group `mam`."""
+    record: dict[str, Any] = json.loads(file.read_bytes())
+    beside = file.parent / "mam.json"
+    groups = json.loads(beside.read_bytes())["generations"] if beside.exists() else {}
+    facts = groups.get(record["generation_id"])
+    return record if facts is None else record | {"mam": facts}
+
+
 class Sink:
     """A program in raw mode that forwards every byte of its input."""
 
@@ -116,8 +125,7 @@ class Sessions:
         return self.agents / "live_agents" / default_agent_id(name) / "record.json"
 
     def record(self, name: str) -> dict[str, Any]:
-        record: dict[str, Any] = json.loads(self.file(name).read_bytes())
-        return record
+        return with_facts(self.file(name))
 
     def state(self, name: str) -> str:
         return str(self.record(name)["lifecycle"]["state"])
@@ -160,7 +168,7 @@ class Sessions:
                 await_that(lambda companion=companion: not is_alive(companion))  # type: ignore[misc]
 
     def _companion(self, file: Path) -> ProcessId | None:
-        return ProcessId.from_json(json.loads(file.read_bytes()).get("mam", {}).get("companion"))
+        return ProcessId.from_json(with_facts(file).get("mam", {}).get("companion"))
 
 
 def _write(master: int, data: bytes) -> None:

@@ -128,7 +128,7 @@ def test_killed_at_any_moment_the_record_is_the_old_or_the_new_one(tmp_path: Pat
             lookup = directory.read(GPU)
             assert lookup.record is not None, lookup.reason
             directory.change(GPU, refresh("generation-1"))
-    assert os.listdir(tmp_path / "agents" / "live_agents" / GPU) == ["record.json"]
+    assert sorted(os.listdir(tmp_path / "agents" / "live_agents" / GPU)) == ["mam.json", "record.json"]
 
 
 def _publish_for_ever(directory: FilesDirectory, report: Callable[[object], None]) -> None:

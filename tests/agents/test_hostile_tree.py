@@ -240,7 +240,7 @@ def test_a_root_that_others_may_write_is_refused(world: World) -> None:
 def test_leftovers_of_a_killed_writer_are_swept(world: World) -> None:
     _file(_entry(world.live / GPU).with_name("record.json.0123.tmp"), b"half")
     world.directory.change(GPU, publish(a_record(), 3600))
-    assert os.listdir(world.live / GPU) == ["record.json"]
+    assert sorted(os.listdir(world.live / GPU)) == ["mam.json", "record.json"]
 
 
 def test_an_entry_that_goes_while_it_is_read_is_simply_gone(world: World) -> None:
@@ -248,7 +248,8 @@ def test_an_entry_that_goes_while_it_is_read_is_simply_gone(world: World) -> Non
         world.directory.change(f"agent-{number}", publish(a_record(agent_id=f"agent-{number}"), 3600))
     lookups = world.directory.read_all()
     assert next(lookups).agent_id == "agent-0"
-    (world.live / "agent-1" / "record.json").unlink()
+    for file in (world.live / "agent-1").iterdir():
+        file.unlink()
     (world.live / "agent-1").rmdir()
     assert [lookup.agent_id for lookup in lookups] == ["agent-2"]
 
@@ -265,7 +266,7 @@ def test_a_full_disk_leaves_what_was_there(small_disk: Path) -> None:
         directory.change(GPU, publish(large, 3600))
 
     assert directory.read(GPU).record == kept
-    assert os.listdir(small_disk / "agents" / "live_agents" / GPU) == ["record.json"]
+    assert sorted(os.listdir(small_disk / "agents" / "live_agents" / GPU)) == ["mam.json", "record.json"]
     ballast.unlink()
     directory.change(GPU, publish(large, 3600))
 

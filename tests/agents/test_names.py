@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mam.agents.errors import BadName
-from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id, is_agent_id, is_name
+from mam.agents.names import (
+    bare_name,
+    canonical_name,
+    check_agent_id,
+    default_agent_id,
+    default_agent_ids,
+    is_agent_id,
+    is_name,
+)
 
 
 def test_three_forms_are_one_name() -> None:
@@ -17,7 +25,12 @@ def test_three_forms_are_one_name() -> None:
     assert {canonical_name(form) for form in forms} == {"MAM-gpu"}
     assert {canonical_name(form, "HOUMAO") for form in forms} == {"HOUMAO-gpu"}
     assert {canonical_name(form, "") for form in forms} == {"gpu"}
-    assert len({default_agent_id(form) for form in forms}) == 1
+    assert default_agent_id("gpu") == default_agent_id("MAM-gpu")
+
+
+def test_a_name_of_houmao_has_the_id_that_houmao_derives() -> None:
+    assert default_agent_id("HOUMAO-gpu") == "29754db0e608e15e9599719459716026"
+    assert default_agent_ids("gpu") == default_agent_ids("HOUMAO-gpu")
 
 
 def test_different_names_have_different_ids() -> None:

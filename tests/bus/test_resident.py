@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mam.bus.background_relay import BackgroundRelay, start_background_relay
+from mam.bus.background_relay import BackgroundRelay, WorkerRelays
 from mam.bus.settings import Broker
 from mam.config.settings import Config
 from mam.registry import Registry
@@ -83,10 +83,10 @@ def test_of_two_one_sends_and_the_other_takes_over(store: MemoryStore, broker: M
 def test_without_a_broker_there_is_none(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
 
-    assert start_background_relay(store, Config(), said.append) is None
+    WorkerRelays(store, Config(), said.append).stop()
     assert said == []
     monkeypatch.setenv("MQTT_BROKER", "192.0.2.1")
-    assert start_background_relay(store, Config(), said.append) is None
+    WorkerRelays(store, Config(), said.append).stop()
     assert "has no TLS" in said[0]
 
 
@@ -95,8 +95,6 @@ def test_the_settings_say_where(store: MemoryStore, broker: Mosquitto) -> None:
     config = Config(broker={"host": "127.0.0.1", "port": broker.port})
     Registry(store).complete(Registry(store).register(prompt="x", agent="a").job.job_id)
 
-    background = start_background_relay(store, config, QUIET.append)
-    assert background is not None
-    background.stop(30)
+    WorkerRelays(store, config, QUIET.append).stop(30)
 
     assert as_parts(reader.take(1)[0])[2]["event"] == "completed"

@@ -310,3 +310,13 @@ def test_unfenced_writes_are_marked(mam: Mam) -> None:
     mam("status", job, "--set", "waiting").failed(1, "waiting")
     assert mam("logs", job).out.count("unfenced") == 2
     assert "by status" in mam("logs", job).out
+
+
+def test_completed_by_hand_names_what_is_missing(mam: Mam) -> None:
+    job = mam.register("x", "--artifact", "here.md", "--artifact", "gone.md", "--artifact", "lost.md")
+    (mam.here / "here.md").write_text("here")
+
+    ran = mam("status", "--job", job, "--set", "completed")
+
+    assert ran.line == "completed"
+    assert [line.split()[6] for line in ran.stderr.splitlines()] == ["gone.md", "lost.md"], ran.stderr

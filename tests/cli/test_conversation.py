@@ -119,7 +119,7 @@ class TestHostileText:
     def test_a_flood_of_text_is_bounded(self) -> None:
         lines = shown(Said(text="word " * 400_000), Line(text="x" * 1_000_000), Notice(text="y" * 1_000_000))
         assert len(lines) < 1000
-        assert sum("more" in line for line in lines) == 3
+        assert sum("more" in line or "--raw" in line for line in lines) == 3
 
     @pytest.mark.parametrize(
         "text", ["*" * 20_000, "`" * 20_000, "**a" * 5_000, "- " * 9_000, " " * 20_000, "#" * 9_000]

@@ -9,10 +9,13 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from mam.cli.render.ansi import to_ansi
+from mam.cli.render.closing import closing_line
 from mam.cli.render.overview import overview_lines
 from mam.cli.render.prose import cell_length
+from mam.jobs import question_acts
 from mam.jobs.activity import State
 from mam.jobs.overview import Overview, Relative, next_steps
+from mam.jobs.question import Draft
 from mam.jobs.record import Job
 from mam.jobs.status import ENDED, Status
 from tests.cli.command import Mam
@@ -88,6 +91,10 @@ def test_the_next_steps_fit_the_job() -> None:
     assert steps(failed, again) == ["output"]
     assert steps(in_status(Status.PENDING)) == ["worker", "cancel"]
     assert steps(in_status(Status.RUNNING).replace(agent="human")) == ["complete", "fail"]
+    question = Draft(kind="permission", text="may I push?", tool="Bash")
+    asking = question_acts.ask(in_status(Status.RUNNING), NOW, attempt=1, draft=question).job
+    assert steps(asking)[0] == "answer"
+    assert "may I push?" in "\n".join(shown(Overview(job=asking, why=[], state=STATE)))
     for status in ENDED:
         assert "result" in steps(in_status(status).replace(result="x"))
 
@@ -113,3 +120,18 @@ def test_a_real_job(mam: Mam) -> None:
     assert "\x1b[34m" in screen
     mam.env["NO_COLOR"] = "1"
     assert "\x1b" not in mam.on_terminal("show", job).stdout.decode()
+
+
+class TestClosingLine:
+    def test_it_names_the_checks_and_the_cost(self) -> None:
+        job = full_job(Status.COMPLETED, "report.md").replace(checked=True)
+        line = closing_line(job, "abc12345")
+        assert line == ("abc12345 completed after 431.2 s · report.md found · validation passed · 41k tokens · $0.31")
+
+    def test_a_failure_names_its_reason_once(self) -> None:
+        job = in_status(Status.ERROR).replace(reason="exit code 3.")
+        assert closing_line(job, "abc12345") == "abc12345 ended in error: exit code 3; `mam show abc12345` shows more"
+
+    def test_hostile_text_is_escaped(self) -> None:
+        assert closing_line(full_job(Status.ERROR, HOSTILE), "abc12345").isprintable()
+        assert closing_line(full_job(Status.COMPLETED, HOSTILE), "abc12345").isprintable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -12,10 +13,10 @@ from tests.cli.command import Mam
 from tests.needs import need
 
 
-def git(*words: str, cwd: Path) -> None:
+def git(*words: str, cwd: Path) -> str:
     need("git")
     identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main")
-    subprocess.run(["git", *identity, *words], cwd=cwd, check=True, capture_output=True)
+    return subprocess.run(["git", *identity, *words], cwd=cwd, check=True, capture_output=True, text=True).stdout
 
 
 def repository(path: Path) -> Path:
@@ -55,6 +56,36 @@ def test_a_gitignore_is_never_overwritten_nor_put_elsewhere(mam: Mam) -> None:
     assert (mam.here / ".mam/.gitignore").read_text() == "mine\n"
     mam("init", "--store", "plain/jobs")
     assert not (mam.here / "plain/.gitignore").exists()
+
+
+def test_git_sees_no_store_wherever_it_is(mam: Mam) -> None:
+    """A store, its secrets and its audit log; the rest of the directory stays the user's."""
+    git("init", "-q", cwd=mam.here)
+    for words in (
+        ("--registry-dir", ".hermes/jobs"), ("--registry-dir", "q/jobs"), ("--registry-dir", "top"),
+        ("--store", f"sqlite://{mam.here}/db/jo[b]s.db"),
+    ):  # fmt: skip
+        assert mam("register", "x", "--agent", "a", "--sign", *words).line
+    (mam.here / "q/mine.txt").write_text("mine")
+    (mam.here / "db/mine.db").write_text("mine")
+
+    seen = git("status", "--porcelain", "--untracked-files=all", cwd=mam.here).splitlines()
+
+    assert sorted(line[3:] for line in seen) == ["db/mine.db", "q/mine.txt"]
+
+
+def test_git_does_not_see_what_mam_adds_to_an_old_registry(mam: Mam) -> None:
+    git("init", "-q", cwd=mam.here)
+    jobs = mam.here / ".hermes/jobs"
+    jobs.mkdir(parents=True)
+    record = {"job_id": "abc12345", "status": "pending", "created_at": "2026-06-19T09:30:00Z", "prompt": "x"}
+    (jobs / "abc12345.json").write_text(json.dumps(record))
+
+    assert mam("list").code == 0
+    mam("cancel", "abc12345")
+
+    seen = git("status", "--porcelain", "--untracked-files=all", cwd=mam.here).splitlines()
+    assert [line[3:] for line in seen if "/.store/" in line or "delegate_job_logs" in line] == []
 
 
 def test_the_nearest_upward_is_used(mam: Mam) -> None:

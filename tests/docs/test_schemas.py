@@ -17,6 +17,7 @@ from mam.audit.log import iter_lines, list_jobs, read_meta
 from mam.audit.sync import AuditLog
 from mam.errors import ClaimLost
 from mam.events.event import EVENTS
+from mam.jobs.edit import Edit
 from mam.jobs.question import Draft, Question
 from mam.jobs.question_acts import Answer
 from mam.jobs.record import Job
@@ -87,6 +88,7 @@ class World:
         tried = self._claimed("is tried again", label="b")
         registry.fail(tried, reason="not yet", attempt=1, retryable=True)
         called_off = registry.register(prompt="off", agent="b", due_ms=self.clock.now().wall_ms + 10_000).job.job_id
+        registry.edit(called_off, Edit(priority=3), by="anna@laptop")
         registry.cancel(called_off)
         registry.next_seq(registry.register(prompt="by hand", agent="c", key="k", priority=7).job.job_id)
         registry.complete(registry.register(prompt="by hand", agent="c").job.job_id)

@@ -21,6 +21,7 @@ COMMANDS = {
     "cancel": "cancel {pending}",
     "retry": "retry {ended}",
     "seen": "seen {ended} --by anna",
+    "edit": "edit {pending} --priority 5 --at +1h",
     "set a status": "status {pending} --set completed",
     "pause": "pause --agent somebody",
     "resume": "resume --agent somebody",
@@ -80,5 +81,10 @@ READERS = {
 """They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a
 store of its own that ends with it."""
 
-SAME = {"admin cleanup": "agents cleanup", "config edit": "config set"}
+SAME = {
+    "admin cleanup": "agents cleanup",
+    "config edit": "config set",
+    "publish_event": "publish",
+    "job_subscriber": "subscribe",
+}
 """Verbs that write what another one writes, by the same function."""

@@ -64,7 +64,10 @@ def test_a_role_that_only_works_needs_no_right_to_make_anything(
     check_journal(store)
     store.close()
     with psycopg.connect(address_for("worker", database), autocommit=True) as connection:
-        for forbidden in ("CREATE TABLE mam.x ()", "DROP TABLE mam.job", "DELETE FROM mam.journal", "TRUNCATE mam.job"):
+        for forbidden in (
+            "CREATE TABLE mam.x ()", "DROP TABLE mam.job", "DELETE FROM mam.journal", "TRUNCATE mam.job",
+            "UPDATE mam.journal SET lines = lines", "UPDATE mam.store SET journal_id = ''",
+        ):  # fmt: skip
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(forbidden.encode())
 
@@ -164,3 +167,20 @@ def test_the_time_that_a_statement_has_is_mams_and_not_the_roles(
         assert connection.execute("SHOW statement_timeout").fetchall() == [("30s",)]
     assert f"No statement takes longer than {STATEMENT_SECONDS:g} s" in STORES
     assert f"survives an unreachable server for {PATIENCE_SECONDS:g} s" in STORES
+
+
+def test_a_role_reads_no_token_of_another(database: str, worker: str, admin: psycopg.Connection[Any]) -> None:
+    admin.execute(GRANTS.encode())
+    owner, other = PostgresStore(database), PostgresStore(address_for("worker", database))
+    Registry(owner).register(prompt="p", agent="shell", job_id="owners", sign=True)
+    Registry(other).register(prompt="p", agent="shell", job_id="workers", sign=True)
+    assert other.secrets("workers") == owner.secrets("workers") != {}
+    with pytest.raises(StoreUnavailable, match="role worker may not read the secrets of job owners"):
+        other.secrets("owners")
+    with psycopg.connect(address_for("worker", database)) as connection:
+        assert connection.execute("SELECT job_id FROM mam.secret").fetchall() == [("workers",)]
+    policy = STORES[STORES.index("CREATE POLICY relay") :].partition("\n")[0].replace("TO relay", "TO worker")
+    admin.execute(policy.encode())
+    assert other.secrets("owners") == owner.secrets("owners")
+    owner.close()
+    other.close()

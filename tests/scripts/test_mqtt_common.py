@@ -115,7 +115,7 @@ def test_two_processes_append_a_thousand_lines_each(shell: Shell) -> None:
 
 
 def test_the_broker_of_the_environment(shell: Shell) -> None:
-    ask = "import json, mqtt_common as m; print(json.dumps(m.broker_config_from_env()))"
+    ask = "import json, mqtt_common as m; print(json.dumps(vars(m.broker_config_from_env())))"
     assert json.loads(shell.code(ask))["host"] is None, "there is none by default"
     shell.environment.update(
         MQTT_BROKER="127.0.0.1", MQTT_TLS="1", MQTT_USERNAME="u", MQTT_PASSWORD="p", MQTT_CA_CERTS="/ca"
@@ -125,6 +125,67 @@ def test_the_broker_of_the_environment(shell: Shell) -> None:
         "host": "127.0.0.1", "port": 8883, "tls": True, "username": "u", "password": "p", "ca_certs": "/ca",
         "certfile": None, "keyfile": None, "client_id_prefix": "mam",
     }  # fmt: skip
+
+
+def test_the_helpers_of_a_hermes_project_look_there(shell: Shell) -> None:
+    registered = shell.run("registry.py", "register", "x", "--agent", "a", "--registry-dir", ".hermes/jobs")
+    job = registered.stdout.strip()
+
+    told = shell.code(f"""
+import mqtt_common as m
+print(m.DEFAULT_REGISTRY_DIR, m.SCHEMA_VERSION, m.LOGS_DIR)
+print(m.load_job("{job}")["prompt"], m.load_job("{job}", m.DEFAULT_REGISTRY_DIR)["prompt"])
+print(m.next_seq("{job}"), m.next_seq("{job}", m.DEFAULT_REGISTRY_DIR))
+print(*[line["event"] for line in m.iter_logged_events("{job}")])
+with m.registry_lock(m.DEFAULT_REGISTRY_DIR):
+    print(m.update_job_status("{job}", "running")["status"])
+""").splitlines()
+
+    assert told == [
+        f".hermes/jobs 1 {shell.here}/.hermes/delegate_job_logs", "x x", "1 2",
+        "registered reserved reserved", "running",
+    ]  # fmt: skip
+
+
+def test_the_default_directory_means_the_store_of_this_shell(shell: Shell) -> None:
+    """The original subscriber passes it on as the default of its option."""
+    shell.environment["MAM_STORE"] = f"sqlite://{shell.here}/jobs.db"
+    job = shell.run("registry.py", "register", "x", "--agent", "a").stdout.strip()
+
+    told = shell.code(f"import mqtt_common as m; print(m.load_job('{job}', m.DEFAULT_REGISTRY_DIR)['prompt'])")
+
+    assert told == "x\n"
+
+
+def test_a_retry_pauses_and_gives_up(shell: Shell) -> None:
+    told = shell.code("""
+import mqtt_common as m
+calls = []
+def action(fails):
+    calls.append(1)
+    if len(calls) <= fails:
+        raise ConnectionRefusedError(len(calls))
+    return "done"
+print(m.with_retry(lambda: action(2), delay=0), len(calls))
+calls.clear()
+try:
+    m.with_retry(lambda: action(9), attempts=3, delay=0)
+except ConnectionRefusedError as error:
+    print(error, len(calls))
+""")
+    assert told.splitlines() == ["done 3", "3 3"]
+
+
+def test_a_client_needs_a_broker_that_is_safe(shell: Shell) -> None:
+    told = shell.code("""
+import mqtt_common as m
+for config in (m.BrokerConfig(), m.BrokerConfig(host="192.0.2.1")):
+    try:
+        m.make_client(config)
+    except Exception as error:
+        print(type(error).__name__)
+""")
+    assert told.splitlines() == ["BadInput", "InsecureBroker"]
 
 
 def test_a_signature_is_the_tokens_or_it_is_none(shell: Shell) -> None:

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from mam.agents import files_tree as tree
 from mam.agents.errors import BadName
 from mam.agents.lookup import FOUND, INVALID, MALFORMED, MISSING, NEWER, Lookup
+from mam.agents.mam_file import encode_groups, parse_groups, with_group
 from mam.agents.names import is_agent_id
+from mam.agents.record import MamGroup
 from mam.agents.record_parser import Invalid, Malformed, Newer, parse_record
 from mam.errors import BadInput, StoreUnavailable
 from mam.stores.files.lock import WAIT_SECONDS, registry_lock
@@ -27,14 +29,19 @@ if TYPE_CHECKING:
 
 
 def agents_directory() -> str:
-    """The user's directory of sessions: MAM_AGENTS_DIR, otherwise `agents` in mam's state directory."""
-    named = os.environ.get("MAM_AGENTS_DIR", "").strip()
-    if not named:
-        return os.path.join(state_directory(), "agents")
-    path = os.path.expanduser(named)
-    if not os.path.isabs(path) or "\0" in path:
-        raise BadInput(why=f"MAM_AGENTS_DIR must be an absolute path, not {named[:200]!r}")
-    return os.path.normpath(path)
+    """The user's directory of sessions: MAM_AGENTS_DIR, otherwise the variable of the other system, otherwise `agents`
+    in mam's state directory."""
+    named = {
+        "MAM_AGENTS_DIR": os.environ.get("MAM_AGENTS_DIR", ""),
+        "HOUMAO_GLOBAL_REGISTRY_DIR": os.environ.get("HOUMAO_GLOBAL_REGISTRY_DIR", ""),
+    }
+    for variable, text in named.items():
+        if text.strip():
+            path = os.path.expanduser(text.strip())
+            if not os.path.isabs(path) or "\0" in path:
+                raise BadInput(why=f"{variable} must be an absolute path, not {text[:200]!r}")
+            return os.path.normpath(path)
+    return os.path.join(state_directory(), "agents")
 
 
 class FilesDirectory:
@@ -111,7 +118,9 @@ class FilesDirectory:
             tree.sweep_temporary(entry)
             if lookup.record is None and _is_there(entry, tree.RECORD):
                 tree.put_aside(root, entry, tree.RECORD, f"{lookup.agent_id}.{tree.RECORD}")
-            tree.write_record(entry, _encode(record))
+            if record.mam != MamGroup() or _is_there(entry, tree.MAM_FILE):
+                tree.write_file(entry, tree.MAM_FILE, encode_groups(record, lookup.record))
+            tree.write_file(entry, tree.RECORD, _encode(record))
 
     def _remove(self, root: int, live: int, agent_id: str) -> None:
         """Rename first, so that readers never see half an entry; then delete."""
@@ -188,7 +197,8 @@ def _read(live: int, name: str) -> AgentRecord:
             problem = tree.ownership_problem(os.fstat(entry))
             if problem is not None:
                 raise tree.NotARecord(f"its directory: {problem}")
-            data = tree.read_record(entry)
+            data = tree.read_file(entry, tree.RECORD)
+            facts = _mam_file(entry)  # written before the record, with the facts of the earlier generation too
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -197,7 +207,14 @@ def _read(live: int, name: str) -> AgentRecord:
     record = parse_record(data)
     if record.agent_id != name:
         raise Invalid(f"it is the record of {record.agent_id}, under another id")
-    return record
+    return with_group(record, parse_groups(facts))
+
+
+def _mam_file(entry: int) -> bytes:
+    try:
+        return tree.read_file(entry, tree.MAM_FILE)
+    except (FileNotFoundError, tree.NotARecord):
+        return b""
 
 
 def _check_single(name: str) -> None:
@@ -210,7 +227,8 @@ def _encode(record: AgentRecord) -> bytes:
     """Indented and sorted, as the other system writes it. Only escaped JSON can hold half a surrogate pair."""
     for readable in (True, False):
         try:
-            text = json.dumps(record.to_json(), indent=2, sort_keys=True, ensure_ascii=not readable, allow_nan=False)
+            value = {name: held for name, held in record.to_json().items() if name != "mam"}
+            text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=not readable, allow_nan=False)
             return text.encode() + b"\n"
         except UnicodeEncodeError:
             continue

@@ -2,6 +2,7 @@
 
 <root>/.lock                                   one lock for all acts
 <root>/live_agents/<agent_id>/record.json      the records
+<root>/live_agents/<agent_id>/mam.json         what mam adds to them
 <root>/put_aside/                              entries that were in a record's way
 """
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LIVE_AGENTS, RECORD, PUT_ASIDE = "live_agents", "record.json", "put_aside"
+MAM_FILE = "mam.json"
 SIZE_LIMIT = 1024 * 1024
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -69,44 +71,44 @@ def ownership_problem(found: os.stat_result) -> str | None:
     return None
 
 
-def read_record(entry: int) -> bytes:
+def read_file(entry: int, name: str) -> bytes:
     """FileNotFoundError if there is none."""
     while True:
         try:
-            descriptor = os.open(RECORD, _READ, dir_fd=entry)
+            descriptor = os.open(name, _READ, dir_fd=entry)
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise NotARecord(_cannot_open(RECORD, error)) from None
+            raise NotARecord(_cannot_open(name, error)) from None
         try:
-            data = _content(descriptor)
+            data = _content(descriptor, name)
         except OSError as error:
-            raise NotARecord(f"{RECORD} cannot be read: {error.strerror}") from None
+            raise NotARecord(f"{name} cannot be read: {error.strerror}") from None
         finally:
             os.close(descriptor)
         if data is not None:
             return data
 
 
-def _content(descriptor: int) -> bytes | None:
+def _content(descriptor: int, name: str) -> bytes | None:
     """None if the file was replaced after it was opened; the caller reads again."""
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
-        raise NotARecord(f"{RECORD} is not a file")
+        raise NotARecord(f"{name} is not a file")
     if found.st_nlink > 1:
-        raise NotARecord(f"{RECORD} has a second name elsewhere")
+        raise NotARecord(f"{name} has a second name elsewhere")
     if found.st_nlink == 0:
         return None
     problem = ownership_problem(found)
     if problem is not None:
-        raise NotARecord(f"{RECORD}: {problem}")
+        raise NotARecord(f"{name}: {problem}")
     if found.st_size > SIZE_LIMIT:
-        raise NotARecord(f"{RECORD} has {found.st_size:,} bytes")
+        raise NotARecord(f"{name} has {found.st_size:,} bytes")
     data = b""
     while piece := os.read(descriptor, SIZE_LIMIT + 1 - len(data)):
         data += piece
         if len(data) > SIZE_LIMIT:
-            raise NotARecord(f"{RECORD} has more than {SIZE_LIMIT:,} bytes")
+            raise NotARecord(f"{name} has more than {SIZE_LIMIT:,} bytes")
     return data
 
 
@@ -118,14 +120,14 @@ def _cannot_open(name: str, error: OSError) -> str:
     return f"{name} cannot be opened: {error.strerror}"
 
 
-def write_record(entry: int, data: bytes) -> None:
+def write_file(entry: int, name: str, data: bytes) -> None:
     """Atomic, and durable when it returns."""
-    temporary = f"{RECORD}.{os.urandom(8).hex()}.tmp"
+    temporary = f"{name}.{os.urandom(8).hex()}.tmp"
     descriptor = os.open(temporary, _NEW, 0o600, dir_fd=entry)
     try:
         write_all(descriptor, data)
         os.fsync(descriptor)
-        os.rename(temporary, RECORD, src_dir_fd=entry, dst_dir_fd=entry)
+        os.rename(temporary, name, src_dir_fd=entry, dst_dir_fd=entry)
     except BaseException:
         os.unlink(temporary, dir_fd=entry)
         raise
@@ -137,7 +139,7 @@ def write_record(entry: int, data: bytes) -> None:
 def sweep_temporary(entry: int) -> None:
     """Remove what killed writers left. Requires the lock: no other writer may be active."""
     for name in os.listdir(entry):
-        if name.startswith(f"{RECORD}.") and name.endswith(".tmp"):
+        if name.startswith((f"{RECORD}.", f"{MAM_FILE}.")) and name.endswith(".tmp"):
             os.unlink(name, dir_fd=entry)
 
 

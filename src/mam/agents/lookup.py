@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mam.agents.errors import AmbiguousName, NoLiveRecord
 from mam.agents.lease import is_fresh
-from mam.agents.names import bare_name, default_agent_id, is_agent_id, is_name
+from mam.agents.names import bare_name, default_agent_id, default_agent_ids, is_agent_id, is_name, same_name
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -70,17 +70,33 @@ def by_id(directory: Directory, agent_id: str) -> Resolution:
 
 
 def by_name(directory: Directory, name: str) -> Resolution:
-    """The only live match. If there is none, the result describes the record at the default id of this name."""
+    """The only live match. If there is none, the result describes the record at a default id of this name."""
     if not is_name(name):
         return Resolution(kind=MISNAMED, reason=f"{name[:80]!r} is not a name")
     wanted = bare_name(name)
     resolution = _unique(directory, lambda record: bare_name(record.agent_name) == wanted)
     if resolution.kind != MISSING:
         return resolution
-    own = resolve_lookup(directory.read(default_agent_id(wanted)), directory.clock.now())
-    if own.kind == LIVE and own.record is not None:
-        return Resolution(kind=MISNAMED, reason=f"its id belongs to a record named {own.record.agent_name}")
-    return resolution if own.kind == MISSING else own
+    for agent_id in default_agent_ids(wanted):
+        own = resolve_lookup(directory.read(agent_id), directory.clock.now())
+        if own.kind == LIVE and own.record is not None:
+            return Resolution(kind=MISNAMED, reason=f"its id belongs to a record named {own.record.agent_name}")
+        if own.kind != MISSING:
+            return own
+    return resolution
+
+
+def id_for_name(directory: Directory, name: str) -> str:
+    """The id under which this name is published: that of its live record or its latest one, otherwise the default.
+
+    So of two systems that share the directory, one cannot publish a name that the other one has.
+    """
+    resolution = by_name(directory, name)
+    if resolution.kind == AMBIGUOUS:
+        raise AmbiguousName(name=name[:80], candidates=list(resolution.candidates))
+    if resolution.record is not None and same_name(resolution.record.agent_name, name):
+        return resolution.record.agent_id
+    return default_agent_id(name)
 
 
 def by_session(directory: Directory, session: str) -> Resolution:

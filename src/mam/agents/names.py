@@ -39,8 +39,21 @@ def is_name(text: str) -> bool:
 
 
 def default_agent_id(name: str) -> str:
-    """The id of an agent that was published without one. It does not depend on the prefix."""
-    return hashlib.sha256(f"{PREFIXES[0]}-{bare_name(name)}".encode()).hexdigest()[:32]
+    """The id of an agent that was published without one. A name of the other system has the id of that system."""
+    bare = bare_name(name)
+    if name.startswith(f"{PREFIXES[1]}-"):
+        return _id_elsewhere(f"{PREFIXES[1]}-{bare}")
+    return hashlib.sha256(f"{PREFIXES[0]}-{bare}".encode()).hexdigest()[:32]
+
+
+def default_agent_ids(name: str) -> tuple[str, ...]:
+    """Every id that mam or the other system derives from the forms of this name."""
+    bare = bare_name(name)
+    return default_agent_id(bare), default_agent_id(f"{PREFIXES[1]}-{bare}"), _id_elsewhere(bare)
+
+
+def _id_elsewhere(name: str) -> str:
+    return hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()
 
 
 def is_agent_id(text: str) -> bool:

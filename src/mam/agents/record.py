@@ -74,6 +74,9 @@ class MamGroup(Frozen):
     stores: tuple[str, ...] = ()
     """Stores that this session has claimed from, without passwords."""
 
+    def to_json(self) -> Json:
+        return {name: _plain(held) for name, held in self.as_dict().items() if held}
+
 
 class AgentRecord(Frozen):
     agent_name: str
@@ -105,7 +108,7 @@ class AgentRecord(Frozen):
             "terminal": self.terminal.as_dict(),
             "liveness": None if self.liveness is None else self.liveness.as_dict(),
         }
-        mam = {name: _plain(held) for name, held in self.mam.as_dict().items() if held}
+        mam = self.mam.to_json()
         if mam:
             value["mam"] = mam
         return value

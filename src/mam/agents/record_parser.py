@@ -171,7 +171,11 @@ def _liveness(value: Json) -> Liveness | None:
 def _mam_group(value: Json) -> MamGroup:
     if value.get("mam") is None:
         return MamGroup()
-    group = _group(value, "mam", MamGroup.field_names)
+    return parse_mam_group(_group(value, "mam", MamGroup.field_names))
+
+
+def parse_mam_group(group: Json) -> MamGroup:
+    _check_fields(group, "mam", MamGroup.field_names)
     fields: Json = {}
     for name, held in group.items():
         default = MamGroup.field_defaults[name]

@@ -9,6 +9,8 @@ import fcntl
 import os
 import time
 
+from mam.util.gitignore import ignore_in_git
+
 LOCK_FILE = ".lock"
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
@@ -69,4 +71,5 @@ def _open_directory(path: str) -> int:
         return os.open(path, _DIRECTORY)
     except FileNotFoundError:
         os.makedirs(path, mode=0o700, exist_ok=True)
+        ignore_in_git(path)
         return os.open(path, _DIRECTORY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from threading import Event, Thread
 
 from mam.errors import MamError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from mam.bus.settings import Broker
     from mam.config.settings import Config
+    from mam.jobs.record import Job
     from mam.stores.port import Store
 
 LAST_SECONDS = 2.0
@@ -55,19 +57,50 @@ class BackgroundRelay:
         return woken
 
 
-def start_background_relay(store: Store, config: Config, report: Callable[[str], None]) -> BackgroundRelay | None:
-    """Start the relay of a worker; None if no broker is configured or it cannot be used."""
-    from mam.bus.delivery import require_client
-    from mam.bus.settings import configured_broker
+class WorkerRelays:
+    """The relays of a worker: one for the configured broker, otherwise one for each broker that its jobs name."""
 
-    try:
-        broker = configured_broker(config.broker)
-        if broker is None:
-            return None
-        require_client()
-        background = BackgroundRelay(store, broker, report)
-    except (MamError, OSError) as error:
-        report(f"events are not sent from here: {error}")
-        return None
-    background.start()
-    return background
+    def __init__(self, store: Store, config: Config, report: Callable[[str], None]) -> None:
+        self._store = store
+        self._report = report
+        self._relays: dict[str, BackgroundRelay | None] = {}
+        """By the address of the broker; None for one that cannot be used."""
+        self._has_own = bool(os.environ.get("MQTT_BROKER") or config.broker.get("host"))
+        if self._has_own:
+            from mam.bus.settings import configured_broker
+
+            self._start(lambda: configured_broker(config.broker))
+
+    def serve(self, job: Job) -> None:
+        """Send the events of this job from now on."""
+        if self._has_own or not job.broker.get("host"):
+            return
+        from mam.bus.settings import record_broker
+
+        self._start(lambda: record_broker(job, self._store.secrets(job.job_id)))
+
+    def wake(self) -> None:
+        for relay in list(self._relays.values()):
+            if relay is not None:
+                relay.wake()
+
+    def stop(self, seconds: float = LAST_SECONDS) -> None:
+        for relay in self._relays.values():
+            if relay is not None:
+                relay.stop(seconds)
+
+    def _start(self, find: Callable[[], Broker | None]) -> None:
+        from mam.bus.delivery import require_client
+
+        try:
+            broker = find()
+            if broker is None or broker.address in self._relays:
+                return
+            self._relays[broker.address] = None
+            require_client()
+            relay = BackgroundRelay(self._store, broker, self._report)
+        except (MamError, OSError) as error:
+            self._report(f"events are not sent from here: {error}")
+            return
+        self._relays[broker.address] = relay
+        relay.start()

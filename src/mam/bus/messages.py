@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.errors import MamError
 from mam.events.subscriber import TERMINAL
+from mam.events.topic import default_prefix, events_topic
 from mam.events.wire import to_wire
 from mam.util.frozen import Frozen
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from mam.stores.port import Entry, Store
 
 _REMEMBERED = 10_000
-_TOPIC_BYTES = 65_535
 
 
 class Message(Frozen):
@@ -33,21 +33,6 @@ class Destination(Frozen):
     token: str | None
     is_for_broker: bool
     """Whether the job's events go to this broker."""
-
-
-def events_topic(prefix: str) -> str | None:
-    """The topic of a job's events; None for a prefix that could match other topics."""
-    topic = f"{prefix}/events"
-    if set(prefix) & set("+#\0") or prefix.startswith("$") or not prefix:
-        return None
-    try:
-        return topic if len(topic.encode()) <= _TOPIC_BYTES else None
-    except UnicodeEncodeError:
-        return None
-
-
-def default_prefix(job_id: str) -> str:
-    return f"python/mqtt/jobs/{job_id}"
 
 
 class MessageBuilder:

@@ -26,7 +26,8 @@ _OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def relay_consumer(store: Store, broker: Broker) -> Consumer:
-    return Consumer(store, f"relay {broker.address}")
+    """A broker that only records name has a position of its own: its relay passes over the events of other jobs."""
+    return Consumer(store, f"relay {broker.address}" + ("" if broker.for_all_jobs else " for its jobs"))
 
 
 def relay_locks(store: Store, broker: Broker) -> RelayLocks | PostgresRelayLocks:

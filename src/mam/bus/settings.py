@@ -10,14 +10,16 @@ import os
 
 from mam.config.tables import BROKER
 from mam.errors import BadConfig, BadInput, InsecureBroker
+from mam.jobs.record import NO_BROKER
 from mam.util.frozen import Frozen
+from mam.util.hosts import is_loopback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
 
 PORT, TLS_PORT = 1883, 8883
 CLIENT_ID_PREFIX = "mam"
@@ -62,13 +64,6 @@ class Broker(Frozen):
         return f"Broker({self.address})"
 
 
-def is_loopback(host: str) -> bool:
-    parts = host.split(".")
-    if len(parts) == 4 and parts[0] == "127":
-        return all(part.isascii() and part.isdigit() and int(part) < 256 for part in parts)
-    return host in ("localhost", "::1")
-
-
 def configured_broker(table: Mapping[str, Any], *, insecure: bool = False) -> Broker | None:
     """The user's broker: from the environment, otherwise `[broker]` with overrides from the environment."""
     values = {name: os.environ[variable] for name, variable in _ENVIRONMENT.items() if os.environ.get(variable)}
@@ -90,12 +85,34 @@ def host_and_port(text: str) -> tuple[str, str | None]:
     return text.strip("[]"), None
 
 
+def broker_to_record(table: Mapping[str, Any], named: str | None = None) -> Json | None:
+    """The `broker` of a new record: the one `named` as HOST[:PORT], otherwise the user's, and None without either. It
+    never holds a login."""
+    host = named or os.environ.get("MQTT_BROKER")
+    values = {name: os.environ[_ENVIRONMENT[name]] for name in ("port", "tls") if os.environ.get(_ENVIRONMENT[name])}
+    if not host:
+        if not table.get("host"):
+            return None
+        host = str(table["host"])
+        values = {**{name: table[name] for name in ("port", "tls") if name in table}, **values}
+    host, port = host_and_port(host)
+    if named is not None:
+        values.pop("port", None)  # it belongs to MQTT_BROKER
+    found = _broker(host, values if port is None else {**values, "port": port}, insecure=False)
+    return {**NO_BROKER, "host": found.host, "port": found.port, "tls": found.tls}
+
+
 def record_broker(job: Job, secrets: Mapping[str, str], *, insecure: bool = False) -> Broker | None:
-    """The broker in an old record. Only settings for verifying the broker are added from the environment."""
-    host = job.broker.get("host")
+    """The broker that the job's record names."""
+    return broker_in_record(job.broker, secrets, insecure=insecure)
+
+
+def broker_in_record(fields: Json, secrets: Mapping[str, str], *, insecure: bool = False) -> Broker | None:
+    """The `broker` of a record. Only settings for verifying the broker are added from the environment."""
+    host = fields.get("host")
     if not isinstance(host, str) or not host:
         return None
-    values = {name: job.broker[name] for name in ("port", "tls", "username") if job.broker.get(name) is not None}
+    values = {name: fields[name] for name in ("port", "tls", "username") if fields.get(name) is not None}
     for name in ("tls", "ca_certs", "insecure"):
         if os.environ.get(_ENVIRONMENT[name]):
             values[name] = os.environ[_ENVIRONMENT[name]]

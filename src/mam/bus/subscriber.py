@@ -121,7 +121,7 @@ class Subscriber:
         return connection
 
     def _filters(self) -> list[str]:
-        from mam.bus.messages import default_prefix
+        from mam.events.topic import default_prefix
 
         return [f"{default_prefix('+')}/events"] if self._all_jobs is not None else list(self._topics)
 
@@ -226,7 +226,7 @@ class Subscriber:
 
     def _new_job(self, job_id: str, seen: int, all_jobs: AllJobs) -> Subscription:
         """The last seq may be higher than seen here, because an earlier subscriber printed it."""
-        from mam.bus.messages import default_prefix
+        from mam.events.topic import default_prefix
 
         token = self._store.secrets(job_id).get("auth_token")
         seen = max(seen, all_jobs.last_seen(job_id))

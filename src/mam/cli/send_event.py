@@ -19,11 +19,12 @@ def add_broker(parser: Parser) -> None:
     )
 
 
-def deliver(options: Options, registry: AnyRegistry, job: Job) -> None:
-    """A problem with the broker is only a message: the event is stored, so the verb has succeeded."""
+def deliver(options: Options, registry: AnyRegistry, job: Job) -> bool:
+    """Returns whether there is a broker. A problem with it is only a message: the event is stored, so the verb has
+    succeeded."""
     store = getattr(registry, "store", None)
     if store is None:
-        return  # a door: the worker delivers
+        return True  # a door: the worker delivers
     from mam.bus.delivery import broker_for
     from mam.bus.delivery import deliver as send
     from mam.config.settings import load_config
@@ -32,9 +33,10 @@ def deliver(options: Options, registry: AnyRegistry, job: Job) -> None:
     try:
         broker = broker_for(store, job, load_config(), insecure=options.insecure_broker)
         if broker is None:
-            return
+            return False
         if broker.insecure and not broker.tls and not broker.is_local:
             say(f"the connection to {broker.address} has no TLS: others can read and forge these events")
         send(store, broker, say)
     except (MamError, OSError) as error:
         say(f"mam stored the event but could not send it: {error}")
+    return True

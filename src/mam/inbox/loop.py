@@ -20,7 +20,7 @@ from mam.inbox.names import check_name, path_with_state
 from mam.inbox.repair import prune, recover_rows, repair
 from mam.inbox.tree import QUEUE, Tree
 from mam.location.ownership import TrackedFiles
-from mam.location.stores import ignore_in_git
+from mam.util.gitignore import ignore_in_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

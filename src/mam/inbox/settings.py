@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from mam.bus.settings import broker_to_record
 from mam.errors import BadInput
 from mam.inbox.names import FLAT, INBOX, LOCAL_OWNER, MULTI, SINGLE, Target
 from mam.inbox.tree import QUEUE
@@ -14,6 +15,7 @@ from mam.util.frozen import Frozen
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.config.settings import Config
+    from mam.jobs.record import Json
 
 LABEL = "inbox"
 SETTLE_SECONDS, LINGER_SECONDS = 1.0, 5.0
@@ -44,6 +46,8 @@ class Settings(Frozen):
     pull_request: bool = False
     repos: dict[str, str]
     on_idle: str = "show"
+    broker: Json | None = None
+    """What the records of its jobs name as their broker."""
 
 
 def load_settings(
@@ -68,6 +72,7 @@ def load_settings(
         jobs_root=os.path.abspath(jobs_root), failure_archive=queue.get("failure_archive", False),
         keep_days=queue.get("keep_days", 0), push=inbox.get("push", False),
         pull_request=inbox.get("pull_request", False), repos=config.repos, on_idle=config.on_idle,
+        broker=broker_to_record(config.broker),
     )  # fmt: skip
 
 

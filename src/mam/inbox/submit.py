@@ -187,7 +187,9 @@ class Submitter:
         if content is None:  # no worker may claim it before mam marks it as an error
             choices["due_ms"] = self._registry.store.clock.now().wall_ms + _HELD_BACK_MS
         choices["after"] = [self._registry.resolve(needed) for needed in choices.get("after", ())]
-        return draft_job(job_id=row.job_id, prompt=draft.prompt, agent=draft.agent, **choices)
+        job = draft_job(job_id=row.job_id, prompt=draft.prompt, agent=draft.agent, broker=settings.broker, **choices)
+        self._registry.prepare_signing(job)
+        return job
 
     def _register(self, drafts: list[Job]) -> dict[str, Job | MamError]:
         """The job or the error of each id.

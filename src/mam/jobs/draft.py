@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mam.events.topic import default_prefix
 from mam.jobs import input_rules
 from mam.jobs.dependency import check_after
 from mam.jobs.record import CHOICES, NO_BROKER, Job
@@ -48,6 +49,8 @@ def draft_job(
     validation: Json | None = None,
     repository: Json | None = None,
     inbox: Json | None = None,
+    broker: Json | None = None,
+    topic_prefix: str | None = None,
     may_ask: bool = True,
 ) -> Job:
     """BadInput for a choice that no store accepts. The store adds the number and the times."""
@@ -63,8 +66,8 @@ def draft_job(
         prompt=input_rules.check_prompt(prompt),
         agent=input_rules.check_name("agent", agent),
         agent_session=input_rules.check_name("label", label),
-        broker=NO_BROKER,
-        topic_prefix=f"python/mqtt/jobs/{job_id}",
+        broker=NO_BROKER if broker is None else broker,
+        topic_prefix=default_prefix(job_id) if topic_prefix is None else input_rules.check_topic_prefix(topic_prefix),
         timeout_sec=input_rules.check_count("timeout", timeout_sec),
         idle_timeout_sec=input_rules.check_count("idle timeout", idle_timeout_sec),
         expected_artifacts=[input_rules.check_artifact(path) for path in artifacts],
@@ -119,7 +122,11 @@ def draft_retry(job: Job, job_id: str) -> Job:
         retry_on_exit=job.retry_on_exit,
         validation=job.validation,
         repository=job.repository,
+        broker=job.broker,
         may_ask=job.may_ask,
     ).replace(
-        expected_artifacts=job.expected_artifacts, broker=job.broker, max_losses=job.max_losses, unknown=job.unknown
+        expected_artifacts=job.expected_artifacts,
+        topic_prefix=job.topic_prefix.replace(job.job_id, job_id),
+        max_losses=job.max_losses,
+        unknown=job.unknown,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.errors import BadInput
+from mam.events.topic import events_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +104,21 @@ def check_artifact(path: str) -> str:
     if not names or path.startswith(("/", "~")) or ".." in names or path.endswith("/"):
         raise BadInput(why=f"the artifact {path!r} must be a relative path inside the job's directory")
     return path
+
+
+def check_topic_prefix(prefix: str) -> str:
+    """The first part of an MQTT topic; a wildcard in it would match the topics of other jobs."""
+    check_name("topic prefix", prefix)
+    if events_topic(prefix) is None:
+        raise BadInput(why=f"the topic prefix {prefix!r} must have no + or # and not begin with $")
+    return prefix
+
+
+def check_auth_token(token: str) -> str:
+    """A token that signs events. The message does not repeat it."""
+    if not 1 <= len(token) <= NAME_LIMIT or not token.isascii() or not token.isprintable() or " " in token:
+        raise BadInput(why=f"an auth token has 1 to {NAME_LIMIT} visible ASCII characters")
+    return token
 
 
 def check_count(what: str, number: int, least: int = 0, most: int = 2**31 - 1) -> int:

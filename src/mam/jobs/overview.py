@@ -57,8 +57,8 @@ def next_steps(overview: Overview) -> list[NextStep]:
         PENDING: [("worker --job", "runs it here, now"), ("cancel", "cancels it")],
         WAITING: [("cancel", "cancels it")],
         RUNNING: [("output --follow", "shows what it does"), ("wait", "waits for its end"), ("cancel", "cancels it")],
-        COMPLETED: [("output", "shows what the agent did")],
-        ERROR: [("output", "shows what the agent did"), ("retry", "registers it again"), ("seen", "notes your look")],
+        COMPLETED: [("output", "shows what it did")],
+        ERROR: [("output", "shows what it did"), ("retry", "registers it again"), ("seen", "notes that you looked")],
         CANCELLED: [("retry", "registers it again")],
     }[job.status]  # fmt: skip
     if job.status is RUNNING and job.agent == "human":
@@ -70,7 +70,11 @@ def next_steps(overview: Overview) -> list[NextStep]:
     retried = any(relative.relation == "retried_as" for relative in overview.chain)
     if retried or job.seen is not None:
         steps = [step for step in steps if step[0] != "seen" and not (retried and step[0] == "retry")]
-    return [NextStep(command=_command(words, short), effect=effect) for words, effect in steps]
+    answers = [
+        NextStep(command=f"mam answer {short}.{question.number}", effect="answers its question")
+        for question in open_questions(job)
+    ]
+    return answers + [NextStep(command=_command(words, short), effect=effect) for words, effect in steps]
 
 
 def _command(words: str, short: str) -> str:

@@ -7,6 +7,7 @@ lose their fields. Secrets (`auth_token`, the broker's password) never enter a `
 from __future__ import annotations
 
 from mam.errors import BadRecord
+from mam.events.topic import default_prefix
 from mam.jobs.input_rules import is_claim_id, is_job_id, is_session_id
 from mam.jobs.lease import Lease
 from mam.jobs.status import Status
@@ -206,7 +207,7 @@ def _with_defaults(fields: Json, file: str) -> Json:
         "agent": agent,
         "agent_session": agent,
         "broker": NO_BROKER,
-        "topic_prefix": f"python/mqtt/jobs/{fields['job_id']}",
+        "topic_prefix": default_prefix(fields["job_id"]),
         "expected_artifacts": [],
     }
     # An old record may hold null in place of a default.

@@ -11,6 +11,7 @@ import os
 import stat
 
 from mam.errors import StoreUnavailable, StoreUntrusted
+from mam.location import HOMES
 from mam.location.git_tracking import GitUnavailable, Repository, repositories_of, tracked_files
 from mam.util.frozen import Frozen
 from mam.util.state_dir import as_file_name, make_private, state_directory
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
 OWNED = "owned"
-HOMES = (".mam", ".hermes")
-"""Directories that contain a store: other users must not be able to write there."""
 _MAX_LINKS = 40
 _DATABASE_SUFFIXES = ("-wal", "-journal", "-shm", "-secrets")
 """Files beside a database: SQLite reads its logs, and mam the secrets."""

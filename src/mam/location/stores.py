@@ -11,8 +11,10 @@ import os
 import stat
 
 from mam.errors import BadInput, StoreMissing, StoreUnavailable
-from mam.location.git_tracking import git_directory_of
+from mam.location import HOMES
+from mam.location.git_tracking import git_directory_of, repositories_of
 from mam.util.frozen import Frozen
+from mam.util.gitignore import ignore_in_git
 from mam.util.state_dir import remember_store
 
 TYPE_CHECKING = False
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 FILES, SQLITE_KIND, POSTGRES = "files", "sqlite", "postgresql"
 SQLITE = "sqlite://"
-STORE_NAMES = (".mam/jobs", ".hermes/jobs")
+STORE_NAMES = tuple(f"{home}/jobs" for home in HOMES)
 LOGS_NAME = "delegate_job_logs"
 
 _KINDS = "a directory, sqlite:///path or postgresql://user@host/database"
@@ -176,10 +178,22 @@ def remember_created_store(located: StoreLocation) -> None:
 
 
 def keep_out_of_git(located: StoreLocation) -> None:
-    """Keeps a `.mam` that mam created out of the project's git history."""
+    """Keeps a store that mam created out of the project's git history; the audit log does the same for itself."""
     parent = os.path.dirname(located.path)
-    if located.kind != POSTGRES and os.path.basename(parent) == ".mam":
+    if located.kind == POSTGRES:
+        return
+    if os.path.basename(parent) in HOMES:
         ignore_in_git(parent)
+    elif located.kind == FILES:
+        ignore_in_git(located.path)
+    elif any(repositories_of(os.path.realpath(parent))):
+        # The directory is the user's: only the database and the files beside it are excluded.
+        name = os.path.basename(located.path)
+        ignore_in_git(parent, "/.gitignore\n" + "/" + _escape_pattern(name) + "*\n")
+
+
+def _escape_pattern(name: str) -> str:
+    return "".join(f"\\{letter}" if letter in "\\*?[ " else letter for letter in name)
 
 
 def store_schema(located: StoreLocation) -> str:
@@ -338,15 +352,3 @@ def is_own_directory(path: str) -> bool:
         return False
     me = os.geteuid()
     return stat.S_ISDIR(found.st_mode) and found.st_uid == me and link.st_uid == me
-
-
-def ignore_in_git(directory: str) -> None:
-    """Creates a `.gitignore` that excludes everything, unless one exists."""
-    try:
-        file = os.open(
-            os.path.join(directory, ".gitignore"), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644
-        )
-    except OSError:
-        return
-    with open(file, "w", encoding="ascii") as opened:
-        opened.write("*\n")

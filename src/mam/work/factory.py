@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mam.audit.sync import AuditLog
-from mam.bus.background_relay import start_background_relay
+from mam.bus.background_relay import WorkerRelays
 from mam.jobs.lease import LOCAL_SECONDS, NETWORK_SECONDS
 from mam.location.stores import POSTGRES, open_store
 from mam.registry import Registry
@@ -45,4 +45,4 @@ def open_worker(
     store = open_store(located, config, settings["lease_seconds"])
     registry = Registry(store, DeferredAuditSink(shadow), require_attempt=config.require_attempt)
     context = WorkerContext(registry, config, work_directory(store.address), logs_dir=located.logs_dir, **settings)
-    return Worker(context, options, shadow, start_background_relay(store, config, context.say_once)), context
+    return Worker(context, options, shadow, WorkerRelays(store, config, context.say_once)), context

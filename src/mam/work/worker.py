@@ -20,7 +20,7 @@ from mam.work.supervision import REVOKED, STOPPING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.bus.background_relay import BackgroundRelay
+    from mam.bus.background_relay import WorkerRelays
     from mam.jobs.record import Job, Json
     from mam.registry import AuditSink
     from mam.work.attempt import Attempt
@@ -56,10 +56,10 @@ class Worker:
         context: WorkerContext,
         options: WorkerOptions,
         shadow: AuditSink | None = None,
-        relay: BackgroundRelay | None = None,
+        relays: WorkerRelays | None = None,
     ) -> None:
         self._context = context
-        self._relay = relay
+        self._relays = relays
         self._options = options
         self._wakes: SimpleQueue[None] = SimpleQueue()
         """A signal handler may put a wake-up at any moment; SimpleQueue is the only safe way."""
@@ -85,8 +85,8 @@ class Worker:
         finally:
             self._wait_for_all()
             self._follower.stop()
-            if self._relay is not None:
-                self._relay.stop()
+            if self._relays is not None:
+                self._relays.stop()
 
     def stop(self) -> None:
         """Claims no more; running jobs finish. Safe in a signal handler."""
@@ -176,6 +176,8 @@ class Worker:
         self._wakes.put(None)
 
     def _begin(self, job: Job) -> None:
+        if self._relays is not None:
+            self._relays.serve(job)
         attempt = self._context.attempt(job)
         self._taken += 1
         self._attempts.add(attempt)
@@ -223,8 +225,8 @@ class Worker:
                 attempt.supervision.record_changed(self._read_job(job_id))
         self._may_claim = True
         self._wakes.put(None)
-        if self._relay is not None:
-            self._relay.wake()
+        if self._relays is not None:
+            self._relays.wake()
 
     def _read_job(self, job_id: str) -> Job | None:
         try:

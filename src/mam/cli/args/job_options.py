@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from mam.agent_table import AGENTS, CODING_AGENTS
 from mam.cli.args.options import at_door, job_registry, number, registry_of
@@ -10,7 +11,7 @@ from mam.cli.args.text_files import read_text
 from mam.cli.render.streams import say
 from mam.errors import BadInput, UnknownJob
 from mam.jobs.draft import HUMAN, draft_job
-from mam.jobs.input_rules import check_text
+from mam.jobs.input_rules import check_auth_token, check_text
 from mam.jobs.record import CHOICES, Job
 from mam.util.clock import SystemClock
 from mam.util.human_time import parse_when, parse_whole_seconds
@@ -50,9 +51,9 @@ def add_job_options(parser: Parser) -> None:
                         help="an exit code other than 0 is a retryable failure")  # fmt: skip
     parser.add_argument("--key", metavar="K", help="a unique key: a second job with it is not registered")
     parser.add_argument("--workdir", metavar="DIR", help="the directory to work in; default: the current one")
-    add_sign(parser)
     _add_order(parser)
     _add_running(parser)
+    _add_events(parser)
 
 
 def _add_order(parser: Parser) -> None:
@@ -81,6 +82,19 @@ def _add_running(parser: Parser) -> None:
     )
 
 
+def _add_events(parser: Parser) -> None:
+    group = parser.add_argument_group("events")
+    group.add_argument("--broker", metavar="HOST[:PORT]",
+                       help="the broker that its record names; default: MQTT_BROKER, else the settings")  # fmt: skip
+    group.add_argument("--topic-prefix", metavar="T",
+                       help="the topic of its events is T/events (default python/mqtt/jobs/JOB)")  # fmt: skip
+    group.add_argument(
+        "--sign", action="store_true", help="sign the job's events; always on for a broker on another host"
+    )
+    group.add_argument("--auth-token", metavar="TOKEN",
+                       help="sign with this token, or - for stdin: others see command lines")  # fmt: skip
+
+
 def choices_of(options: Options, config: Config) -> dict[str, Any]:
     """The arguments of `draft_job` from the options."""
     return {
@@ -103,6 +117,8 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
         "permissions": _one_of("--permissions", options.permissions),
         "may_ask": _may_ask(options, config),
         "on_idle": _one_of("--on-idle", config.on_idle if options.on_idle is None else options.on_idle),
+        "broker": _broker(options, config),
+        "topic_prefix": options.topic_prefix,
     }
 
 
@@ -120,7 +136,8 @@ def register(options: Options, config: Config, *, prompt: str, agent: str, choic
         return register_in_store(options, config, prompt=prompt, agent=agent, choices=choices)[1]
     registry = job_registry(options)
     parent = _parent_fields(registry, config) if hasattr(registry, "store") else {}  # a door sets the parent itself
-    return registry.register(prompt=prompt, agent=agent, sign=is_signed(options, config), **choices, **parent)
+    token = {} if options.auth_token is None else {"auth_token": _auth_token(options)}
+    return registry.register(prompt=prompt, agent=agent, sign=options.sign, **choices, **token, **parent)
 
 
 def register_in_store(
@@ -128,9 +145,10 @@ def register_in_store(
 ) -> tuple[Registry, Registration]:
     """The draft is checked before a store is created for it."""
     draft = draft_job(job_id=SystemClock().new_id(), prompt=prompt, agent=agent, **choices)
+    token = _auth_token(options)
     registry = registry_of(options, create=True, config=config)
     draft = draft.replace(**_parent_fields(registry, config))
-    registration = registry.register_draft(draft, sign=is_signed(options, config))
+    registration = registry.register_draft(draft, sign=options.sign, auth_token=token)
     _warn(options, config, registration.job)
     return registry, registration
 
@@ -226,17 +244,18 @@ def _workdir(options: Options) -> str:
     return workdir
 
 
-def add_sign(parser: Parser) -> None:
-    parser.add_argument(
-        "--sign", action="store_true", help="sign the job's events; always on for a broker on another host"
-    )
+def _broker(options: Options, config: Config) -> dict[str, Any] | None:
+    """At a worker's door, the child gets its parent's broker, and only an explicit --broker is passed on."""
+    named = options.broker
+    if named is None and (at_door(options) or not (os.environ.get("MQTT_BROKER") or config.broker.get("host"))):
+        return None
+    from mam.bus.settings import broker_to_record
+
+    return broker_to_record(config.broker, named)
 
 
-def is_signed(options: Options, config: Config) -> bool:
-    """Whether --sign is given or the broker is on another host."""
-    host = os.environ.get("MQTT_BROKER") or config.broker.get("host")
-    if options.sign or not host:
-        return bool(options.sign)
-    from mam.bus.settings import host_and_port, is_loopback
-
-    return not is_loopback(host_and_port(host)[0])
+def _auth_token(options: Options) -> str | None:
+    if options.auth_token is None:
+        return None
+    given: str = options.auth_token
+    return check_auth_token(sys.stdin.readline().rstrip("\r\n") if given == "-" else given)

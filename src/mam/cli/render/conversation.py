@@ -6,7 +6,7 @@ What a tool returned and what an agent thought are folded to a part of a line; `
 from __future__ import annotations
 
 from mam.cli.render.figures import cost_words, duration
-from mam.cli.render.prose import cell_length, cut, fit, fold, prose, safe
+from mam.cli.render.prose import cell_length, cut, fit, fold, prose, safe, wrap
 from mam.conversation.items import (
     DENIED,
     ERROR,
@@ -30,6 +30,8 @@ from mam.conversation.items import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mam.cli.render.prose import StyledLine
     from mam.conversation.items import Item
 
@@ -41,6 +43,8 @@ RESULT_MOST = 36
 TEXT_LIMIT, LINE_ROWS = 20_000, 6
 """Characters of one text, and rows of a line that is not understood."""
 SHORT_SECONDS = 1.0
+RUNNING_SHOWN = 5
+"""Lines for tools that run at the same time."""
 _NOTICES = {INFO: ("·", "dim"), ERROR: ("✗", "red")}
 _STEPS = {"done": ("✓", "green", "dim"), "active": ("▸", "yellow", "bold"), "pending": ("○", "dim", "")}
 
@@ -185,16 +189,11 @@ class ConversationPage:
         return lines + [[(f"      {cut(safe(choice), self.width - 6)}", "")] for choice in item.choices]
 
     def _line(self, item: Line) -> list[StyledLine]:
-        pieces = fold(safe(item.text[:TEXT_LIMIT]), self.width - 2)
-        rows = pieces if self._full else pieces[:LINE_ROWS]
-        lines: list[StyledLine] = [[(f"  {piece}", "")] for piece in rows] or [[]]
-        left = (
-            (item.left_out or 0)
-            + len(item.text.encode("utf-8", "replace"))
-            - len("".join(rows).encode("utf-8", "replace"))
-        )
-        if len(rows) < len(pieces) or len(item.text) > TEXT_LIMIT or item.left_out:
-            lines.append([(f"  … about {left:,} more bytes of this line; --raw prints them", "dim")])
+        rows = wrap([(safe(item.text[:TEXT_LIMIT]), "")], self.width, "  ", "  ")
+        lines = rows if self._full else rows[:LINE_ROWS]
+        if len(lines) < len(rows) or len(item.text) > TEXT_LIMIT or item.left_out:
+            size = (item.left_out or 0) + len(item.text.encode("utf-8", "replace"))
+            lines.append([(f"  … the line has {size:,} bytes; --raw prints them", "dim")])
         return lines
 
     def _ended(self, item: Ended) -> list[StyledLine]:
@@ -213,6 +212,31 @@ class ConversationPage:
 
     def _short(self, target: str) -> str:
         return target.removeprefix(self._workdir) if self._workdir is not None else target
+
+
+class ConversationView:
+    """The lines of the items so far: those that will not change, and those of tools that still run."""
+
+    def __init__(self, page: ConversationPage) -> None:
+        self._page = page
+        self._running: dict[str, Used] = {}
+
+    def settle(self, items: Iterable[Item]) -> list[StyledLine]:
+        """The lines of these items that will not change."""
+        lines: list[StyledLine] = []
+        for item in items:
+            if isinstance(item, Used) and item.state == RUNNING:
+                self._running[item.id] = item
+                continue
+            if isinstance(item, Used | Changed):
+                self._running.pop(item.id, None)
+            lines += self._page.lines(item)
+        return lines
+
+    def running(self) -> list[StyledLine]:
+        """One line for each of the latest tools that run."""
+        shown = list(self._running.values())[-RUNNING_SHOWN:]
+        return [line for used in shown for line in self._page.lines(used)[:1]]
 
 
 def _plan(item: Plan, width: int) -> list[StyledLine]:

@@ -10,22 +10,20 @@ import sys
 
 from mam.agent_table import agent_kind, load
 from mam.cli.render.ansi import has_colours, to_ansi
-from mam.cli.render.conversation import ConversationPage
+from mam.cli.render.conversation import ConversationPage, ConversationView
 from mam.cli.render.streams import print_json_line
-from mam.conversation.items import RUNNING, Changed, Used, to_json
+from mam.conversation.items import to_json
 from mam.conversation.reader import PlainReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from mam.cli.render.prose import StyledLine
     from mam.conversation.items import Item
     from mam.conversation.reader import ConversationReader
     from mam.jobs.record import Job
 
-RUNNING_SHOWN = 5
-"""Lines for tools that run at the same time."""
 DEFAULT_WIDTH = 80
 
 
@@ -72,34 +70,18 @@ def print_conversation(
 
 class ConversationPrinter:
     def __init__(self, page: ConversationPage, *, live: bool) -> None:
-        self._page = page
+        self._view = ConversationView(page)
         self._live = live
         self._colours = has_colours()
-        self._running: dict[str, Used] = {}
         self._drawn = 0
         """Lines on the screen that the next items replace."""
 
     def show(self, items: Iterable[Item]) -> None:
-        lines = [line for item in items for line in self._settled(item)]
-        if lines or self._drawn or self._running:
-            self._write(lines, self._running_lines() if self._live else [])
+        self._write(self._view.settle(items), self._view.running() if self._live else [])
 
     def close(self) -> None:
         """Tools that did not end remain as they are."""
-        self._write(self._running_lines(), [])
-
-    def _settled(self, item: Item) -> Iterator[StyledLine]:
-        """The lines of an item that will not change."""
-        if isinstance(item, Used) and item.state == RUNNING:
-            self._running[item.id] = item
-            return
-        if isinstance(item, Used | Changed):
-            self._running.pop(item.id, None)
-        yield from self._page.lines(item)
-
-    def _running_lines(self) -> list[StyledLine]:
-        shown = list(self._running.values())[-RUNNING_SHOWN:]
-        return [line for used in shown for line in self._page.lines(used)[:1]]
+        self._write(self._view.running(), [])
 
     def _write(self, lines: list[StyledLine], below: list[StyledLine]) -> None:
         erase = f"\x1b[{self._drawn}A\r\x1b[J" if self._drawn else ""

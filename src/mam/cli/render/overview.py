@@ -41,7 +41,7 @@ def overview_lines(overview: Overview, now_ms: int, width: int) -> list[StyledLi
         ("result", _result(job, room)),
         ("changes", _changes(job)),
         ("checks", _checks(job, room)),
-        ("cost", _cost(job)),
+        ("cost" if cost_of(job) else "took", _cost(job)),
         ("where", _where(job, room)),
         ("chain", _chain(overview)),
         ("seen", _seen(job, now_ms)),

@@ -27,6 +27,8 @@ def _what(event: str, line: Line) -> str:
         return f"#{first}" if first == last else f"#{first} to #{last}"
     if event == "adopted":
         return f"changed by another program: {', '.join(map(str, line.get('fields') or []))}"
+    if event == "edited":
+        return ", ".join(map(str, line.get("after") or {}))
     if event in ("asked", "answered", "withdrawn"):
         return _question(line)
     if event == "migrated":

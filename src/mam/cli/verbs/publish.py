@@ -38,14 +38,19 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
+    publish(options)
+    return 0
+
+
+def publish(options: Options) -> bool:
+    """Returns whether there is a broker for the event."""
     name, event = _job_and_event(options)
     detail, data = check_text("detail", options.detail, REASON_LIMIT), _data(options.data)
     registry = job_registry(options)
     fence = own_fence(options, registry, name)
     job = registry.publish(name, event=event, detail=detail, data=data, **fence)
     print_job(job, as_json=options.json, line=str(job.last_seq))
-    deliver(options, registry, job)
-    return 0
+    return deliver(options, registry, job)
 
 
 def _job_and_event(options: Options) -> tuple[str, str]:

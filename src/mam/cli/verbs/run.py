@@ -1,9 +1,10 @@
 """Run one job now, print its output, exit with its outcome.
 
 PROMPT goes to --agent, otherwise to the setting default_agent, otherwise to the only installed agent. The words behind
--- are a command, which mam runs without an agent. The job runs in the background: Ctrl-C only detaches; a second
-Ctrl-C within two seconds cancels it. The exit code is 0 if the job completed, 7 if it ended in error, 8 if it was
-cancelled.
+-- are a command, which mam runs without an agent. On a terminal, the run of a coding agent is a conversation, as
+`mam output` shows it; in a pipe, its output is unchanged. The job runs in the background: Ctrl-C only detaches; a
+second Ctrl-C within two seconds cancels it. The exit code is 0 if the job completed, 7 if it ended in error, 8 if it
+was cancelled.
 
   mam run "fix the flaky test" --agent claude-code
   mam run -- make test
@@ -18,13 +19,14 @@ import time
 from threading import Thread
 
 from mam.cli.args.job_options import add_job_options, choices_of, prompt_of, register_in_store
+from mam.cli.render.closing import closing_line
 from mam.cli.render.streams import print_job, print_json, say
 from mam.cli.render.text import one_line
 from mam.cli.verbs.output import output_log, print_output
 from mam.config.settings import load_config
 from mam.errors import BadInput, MamError, ProgramNotFound, ProgramUnfit
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
-from mam.jobs.status import CANCELLED, COMPLETED, PENDING, RUNNING, in_words
+from mam.jobs.status import CANCELLED, COMPLETED, PENDING, RUNNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -177,7 +179,7 @@ def _follow(registry: Registry, job: Job, start: Callable[[], Popen[bytes]], *, 
     if as_json:
         print_json(job.to_json())
     else:
-        say(_outcome(job, short))
+        say(closing_line(job, short))
     return 0 if job.status is COMPLETED else WAS_CANCELLED if job.status is CANCELLED else ENDED_IN_ERROR
 
 
@@ -243,13 +245,3 @@ def _detach(registry: Registry, job: Job, short: str) -> int:
         return WAS_CANCELLED
     say(f"next: `mam output {short} --follow`, `mam wait {short}` or `mam cancel {short}`")
     return DETACHED
-
-
-def _outcome(job: Job, short: str) -> str:
-    took = (job.run or {}).get("wall_seconds")
-    after = f" after {took:.1f} s" if isinstance(took, int | float) else ""
-    if job.status is COMPLETED:
-        return f"{short} completed{after}{'' if job.checked else ' (unchecked)'}"
-    # Some reasons are sentences with a full stop.
-    why = f": {one_line(job.reason).removesuffix('.')}" if job.reason and job.reason != job.status else ""
-    return f"{short} {in_words(job.status)}{after}{why}; `mam logs {short}` shows the history"

@@ -7,11 +7,14 @@ import re
 
 from rich.text import Text
 
+from mam.cli.render.conversation import ConversationPage, ConversationView
+from mam.cli.render.conversation_stream import conversation_reader, workdir_of
 from mam.cli.render.escapes import EscapeFilter
 from mam.cli.render.table import status_text
 from mam.cli.render.text import one_line
 from mam.cli.verbs.output import output_log
 from mam.cli.watch.drawing import shorten_ids
+from mam.conversation.reader import read_all
 from mam.jobs.status import RUNNING
 from mam.util.clock import parse_time
 from mam.util.human_time import format_age
@@ -22,10 +25,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from mam.conversation.reader import ConversationReader
     from mam.jobs.record import Job
     from mam.registry import Registry
 
 PROMPT_LINES, EVENTS, OUTPUT_BYTES, OUTPUT_LEAST = 6, 8, 16 << 10, 5
+CONVERSATION_BYTES, OUTPUT_LINES = 256 << 10, 500
+"""How much of the end is read for one drawing."""
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
 
@@ -37,10 +43,10 @@ def details(registry: Registry, job_id: str, console: Console, height: int) -> l
     lines += [Text(), *_wrapped(console, [" · ".join(_facts(job))], "dim")]
     lines += _titled("WHY", _wrapped(console, map(shorten_ids, sentences)))
     lines += _titled("EVENTS", _wrapped(console, _events(registry, job)))
-    output = _output(registry, job, console.width - 4)
+    output = _output(registry, job, console.width - 2)
     if output:
         room = max(OUTPUT_LEAST, height - len(lines) - 2)
-        lines += _titled(f"OUTPUT of attempt {job.attempt}, its end", [Text(f"  {line}") for line in output[-room:]])
+        lines += _titled(f"OUTPUT of attempt {job.attempt}, its end", output[-room:])
     return lines
 
 
@@ -91,20 +97,36 @@ def _events(registry: Registry, job: Job) -> list[str]:
     ]
 
 
-def _output(registry: Registry, job: Job, width: int) -> list[str]:
-    """The end of the output without escape sequences. An overwritten line shows its last state."""
-    from mam.work.output_log import length, read
+def _output(registry: Registry, job: Job, width: int) -> list[Text]:
+    """The end of what the agent did, or of what the program printed."""
+    from mam.work.output_log import length, read, tail_start
 
     log = output_log(registry, job, job.attempt)
     if not job.attempt or not os.path.exists(log):
         return []
-    end = length(log)
-    tail = b"".join(read(log, max(0, end - OUTPUT_BYTES)))[-OUTPUT_BYTES:]
+    reader = conversation_reader(job.agent)
+    most = OUTPUT_BYTES if reader is None else CONVERSATION_BYTES
+    begin = length(log) - most
+    if begin > 0:
+        begin = max(begin, tail_start(log, OUTPUT_LINES))
+    tail = b"".join(read(log, max(0, begin)))[-most:]
+    if begin > 0:
+        tail = tail.partition(b"\n")[2]  # the first line may be incomplete
+    return _plain(tail, width) if reader is None else _conversation(job, reader, tail, width)
+
+
+def _conversation(job: Job, reader: ConversationReader, tail: bytes, width: int) -> list[Text]:
+    view = ConversationView(ConversationPage(width, workdir=workdir_of(job)))
+    items = reader.feed(tail) if job.status is RUNNING else read_all(reader, [tail])
+    lines = [*view.settle(items), *view.running()]
+    return [Text.assemble(*line) for line in lines]
+
+
+def _plain(tail: bytes, width: int) -> list[Text]:
+    """Without escape sequences. An overwritten line shows its last state."""
     text = _COLOUR.sub("", EscapeFilter().filter(tail).decode())
     lines = [line.rstrip("\r").rpartition("\r")[2].expandtabs(8) for line in text.rstrip().split("\n")]
-    if end > OUTPUT_BYTES:
-        lines = lines[1:]  # an incomplete line
-    return [one_line(line)[: max(1, width)] for line in lines]
+    return [Text(f"  {one_line(line)[: max(1, width - 2)]}") for line in lines] if text.strip() else []
 
 
 def _titled(title: str, lines: Iterable[Text]) -> list[Text]:

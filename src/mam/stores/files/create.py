@@ -24,6 +24,7 @@ from mam.stores.sqlite.database import create_database, open_database
 from mam.stores.sqlite.file_system import network_file_system
 from mam.util.clock import parse_time
 from mam.util.frozen import Frozen
+from mam.util.gitignore import ignore_in_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class _BuildingStore(FilesStore):
     def _open(self) -> apsw.Connection:
         self._path = os.path.join(self.home, f"{DATABASE}{_NEW}")
         make_directories(self.home)
+        ignore_in_git(self.home)  # it holds secrets, and the directory of the old scripts may be tracked
         return open_database(self._path, self._wait_seconds, shared=not self._on_network, under_lock=True)
 
     def _finish_earlier_acts(self) -> None:

@@ -199,6 +199,8 @@ class Client:
     def _send(self, query: str, values: Values | None) -> list[Any]:
         """Sends one statement; every statement goes through here."""
         cursor = self._connected().execute(text(query), values, prepare=values is not None)
+        while values is None and cursor.nextset():
+            pass  # behind a pooler a transaction begins with two statements; the last one answers
         answer = cursor.pgresult  # `description` would describe each of fifty columns
         return cursor.fetchall() if answer is not None and answer.nfields else []
 
@@ -220,12 +222,9 @@ class Client:
         return connection
 
     def _begin(self) -> None:
-        cursor = self._connected().execute(text(self._server.begin))
+        for process, began, *_settings in self._send(self._server.begin, None):
+            self._work = Work(process=process, began=began)
         self._holder = get_ident()
-        if self._server.is_pooled:
-            cursor.nextset()
-            for process, began, *_settings in cursor:
-                self._work = Work(process=process, began=began)
 
     def _end_work(self, connection: Connection, work: Work) -> None:
         ends = time.monotonic() + PATIENCE_SECONDS

@@ -339,7 +339,10 @@ INSERT INTO mam.secret (job_id, name, secret) VALUES (%(job_id)s, %(name)s, %(se
 ON CONFLICT (job_id, name) DO UPDATE SET secret = excluded.secret
 
 -- name: secrets
-SELECT name, secret FROM mam.secret WHERE job_id = %(job_id)s
+-- And a row without a name if there are some that this role may not read.
+WITH own AS (SELECT name, secret FROM mam.secret WHERE job_id = %(job_id)s)
+SELECT name, secret FROM own
+UNION ALL SELECT NULL, NULL WHERE mam.count_secrets(%(job_id)s) > (SELECT count(*) FROM own)
 
 -- name: relay lock is free
 -- Held until the end of the statement: those who only ask share it, and so do not see each other.

@@ -156,13 +156,19 @@ CREATE UNIQUE INDEX archive_key ON mam.archive (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX archive_retry_of ON mam.archive (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX archive_root ON mam.archive (root) WHERE root IS NOT NULL;
 
--- Secrets, which a record must not hold.
+-- Secrets, which a record must not hold. A role reads its own; the owner of the table reads all.
 CREATE TABLE mam.secret (
     job_id text COLLATE "C" NOT NULL,
     name   text NOT NULL,
     secret text NOT NULL,
+    owner  text NOT NULL DEFAULT current_user,
     PRIMARY KEY (job_id, name)
 );
+ALTER TABLE mam.secret ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON mam.secret USING (owner = current_user) WITH CHECK (owner = current_user);
+-- Tells a role that may not read the secrets of a job that there are some: it must not send unsigned events of a signed job.
+CREATE FUNCTION mam.count_secrets(job text) RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+    AS 'SELECT count(*) FROM mam.secret WHERE job_id = job';
 
 -- The position of each named consumer in the journal.
 CREATE TABLE mam.consumer (name text COLLATE "C" PRIMARY KEY, position text NOT NULL);

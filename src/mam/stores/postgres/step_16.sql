@@ -32,3 +32,11 @@ CREATE TABLE mam.output_content (
     made_ms bigint NOT NULL   -- the newest use
 );
 CREATE INDEX output_content_made ON mam.output_content (made_ms);
+
+-- Secrets: each role reads its own.
+ALTER TABLE mam.secret ADD COLUMN owner text NOT NULL DEFAULT current_user;
+ALTER TABLE mam.secret ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON mam.secret USING (owner = current_user) WITH CHECK (owner = current_user);
+-- Tells a role that may not read the secrets of a job that there are some: it must not send unsigned events of a signed job.
+CREATE FUNCTION mam.count_secrets(job text) RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
+    AS 'SELECT count(*) FROM mam.secret WHERE job_id = job';

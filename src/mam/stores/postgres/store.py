@@ -12,7 +12,7 @@ from _thread import get_ident
 
 import psycopg
 
-from mam.errors import AlreadyRegistered, BadRecord, MamError, UnknownJob
+from mam.errors import AlreadyRegistered, BadRecord, MamError, StoreUnavailable, UnknownJob
 from mam.jobs import acts
 from mam.jobs.ending import end
 from mam.jobs.sweep import SWEEP_LIMIT
@@ -25,6 +25,7 @@ from mam.stores.postgres.listener import Listener, Poll
 from mam.stores.postgres.ownership import stores_elsewhere
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
+from mam.stores.sql.base import ORDER_FIELDS
 from mam.stores.sql.rows import column_values, parse_row
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
@@ -172,7 +173,7 @@ class PostgresStore(SqlStore):
                 if not change.lines:
                     return (change.job,)
                 fields = changed_fields(row.job, change)
-                if "prompt" in fields:
+                if "prompt" in fields or fields.keys() & ORDER_FIELDS:
                     return None
                 written.append(change.job)
                 values = {**column_values(change.job, moment), "version": row.version}
@@ -418,7 +419,11 @@ class PostgresStore(SqlStore):
         self._in_transaction(self._client.many, "keep secret", rows)
 
     def secrets(self, job_id: str) -> dict[str, str]:
-        return dict(self._rows("secrets", job_id=job_id))
+        found = dict(self._rows("secrets", job_id=job_id))
+        if None in found:
+            why = f"{self._server.role} may not read the secrets of job {job_id}, which another role registered"
+            raise StoreUnavailable(store=self.address, problem=f"{why}; docs/stores.md says which rights that needs")
+        return found
 
     # -- for the relays of all hosts (mam.bus.place_postgres) ----------------------------------------------------------
 

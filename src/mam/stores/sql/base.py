@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 PAGE = 500
-_ORDER_FIELDS = {"agent_session", "agent", "priority"}
+ORDER_FIELDS = {"agent_session", "agent", "priority"}
 """Fields that decide when a job is claimed. Only `mam adopt` and a person who edits a job change them."""
 
 
@@ -115,7 +115,7 @@ class SqlBase(ABC):
             return job
         fields = changed_fields(row.job, change)
         self._rows("update job", **column_values(job, moment), version=row.version)
-        if fields.keys() & _ORDER_FIELDS:
+        if fields.keys() & ORDER_FIELDS:
             order = {"label": job.agent_session, "agent": job.agent, "priority": job.priority}
             self._rows("update queue order", number=job.number, **order)
         if "prompt" in fields:

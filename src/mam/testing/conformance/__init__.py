@@ -22,7 +22,7 @@ pytest.register_assert_rewrite(
             "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.consumers",
             "conformance.dependencies", "conformance.durability", "conformance.exclusive", "conformance.children",
             "conformance.fences", "conformance.generations", "conformance.outputs", "conformance.pauses",
-            "conformance.questions",
+            "conformance.questions", "conformance.edits",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
             "conformance.registration", "conformance.sequence", "conformance.supervising",
             "conformance.time",
@@ -36,6 +36,7 @@ from mam.testing.conformance.claims import Claims  # noqa: E402
 from mam.testing.conformance.consumers import Consumers, DurableConsumers  # noqa: E402
 from mam.testing.conformance.dependencies import Dependencies  # noqa: E402
 from mam.testing.conformance.durability import Durability  # noqa: E402
+from mam.testing.conformance.edits import Edits  # noqa: E402
 from mam.testing.conformance.exclusive import Exclusive  # noqa: E402
 from mam.testing.conformance.fences import Fences  # noqa: E402
 from mam.testing.conformance.foreign import ForeignWrites  # noqa: E402
@@ -56,7 +57,7 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 class InProcessConformance(
     Registrations, Claims, Fences, Supervising, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses,
-    Generations, Archives, Children, Consumers, Outputs, Questions, Races,
+    Generations, Archives, Children, Consumers, Outputs, Questions, Edits, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 

@@ -14,7 +14,8 @@ import os
 from mam.agents.errors import NoServer, SessionGone
 from mam.agents.files_directory import agents_directory
 from mam.agents.launch import Plan, adopt
-from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
+from mam.agents.lookup import id_for_name
+from mam.agents.names import bare_name, canonical_name, check_agent_id
 from mam.agents.open_directory import configured_prefix
 from mam.agents.tmux import Tmux
 from mam.cli.verbs.agents_verbs.common import directory_of, print_started
@@ -40,7 +41,7 @@ def run(options: Options) -> int:
         raise BadInput(why="give a name: `mam agents adopt NAME --session S`")
     directory = directory_of(options)
     name = canonical_name(options.word, configured_prefix())
-    agent_id = default_agent_id(name) if options.id is None else check_agent_id(options.id)
+    agent_id = id_for_name(directory, name) if options.id is None else check_agent_id(options.id)
     session = session_name(options.session or bare_name(name))
     tmux = _server_of(session, options.socket, bare_name(name))
     held = directory.read(agent_id).record

@@ -22,11 +22,13 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only print what would be removed")
     parser.add_argument("--grace-seconds", "--grace", type=parse_duration, default=GRACE_SECONDS, metavar="T",
                         help="how long mam keeps an expired record (default 300)")  # fmt: skip
+    parser.add_argument("--no-tmux-check", action="store_true", help="accepted: mam never removes by what tmux shows")
+    parser.add_argument("--print-json", action="store_true", help="the same as --json")
 
 
 def run(options: Options) -> int:
     report = clean_up(directory_of(options), dry_run=options.dry_run, grace_seconds=options.grace_seconds)
-    if options.json:
+    if options.json or options.print_json:
         print_json(report.to_json())
     else:
         for word in ("planned", "applied", "kept", "failed"):

@@ -19,7 +19,8 @@ import sys
 from mam.agents.acts import publish
 from mam.agents.errors import InvalidAgentRecord
 from mam.agents.lease import DEFAULT_SECONDS
-from mam.agents.names import canonical_name, check_agent_id, default_agent_id
+from mam.agents.lookup import id_for_name
+from mam.agents.names import canonical_name, check_agent_id
 from mam.agents.open_directory import configured_prefix
 from mam.agents.record import ACTIVE
 from mam.agents.record_parser import Invalid, Malformed, Newer, parse_record, record_from
@@ -80,7 +81,7 @@ def _record_from_options(directory: Directory, options: Options) -> AgentRecord:
     value: Json = {
         "schema_version": 3,
         "agent_name": name,
-        "agent_id": default_agent_id(name) if options.id is None else check_agent_id(options.id),
+        "agent_id": id_for_name(directory, name) if options.id is None else check_agent_id(options.id),
         "generation_id": directory.clock.new_id()
         if options.generation is None
         else check_agent_id(options.generation, "generation"),

@@ -17,7 +17,8 @@ from mam.agents.files_directory import agents_directory
 from mam.agents.hook_setup import AGENT_OF_PROGRAM
 from mam.agents.launch import Plan, launch
 from mam.agents.lease import DEFAULT_SECONDS
-from mam.agents.names import bare_name, canonical_name, check_agent_id, default_agent_id
+from mam.agents.lookup import id_for_name
+from mam.agents.names import bare_name, canonical_name, check_agent_id
 from mam.agents.open_directory import configured_prefix
 from mam.cli.verbs.agents_verbs.common import directory_of, print_started
 from mam.errors import BadInput
@@ -51,11 +52,12 @@ def add_place(parser: Parser) -> None:
 def run(options: Options) -> int:
     if options.word is None:
         raise BadInput(why="give a name: `mam agents start NAME -- COMMAND`")
+    directory = directory_of(options)
     command = tuple(options.command or ())
     name = canonical_name(options.word, configured_prefix())
     plan = Plan(
         agent_name=name,
-        agent_id=default_agent_id(name) if options.id is None else check_agent_id(options.id),
+        agent_id=id_for_name(directory, name) if options.id is None else check_agent_id(options.id),
         tool=options.agent or _tool(command),
         session=session_name(options.session or bare_name(name)),
         command=command,
@@ -64,7 +66,7 @@ def run(options: Options) -> int:
         lease_seconds=options.lease,
         hooks=not options.no_hooks,
     )
-    return print_started(options, launch(directory_of(options), agents_directory(), plan))
+    return print_started(options, launch(directory, agents_directory(), plan))
 
 
 def _tool(command: tuple[str, ...]) -> str:

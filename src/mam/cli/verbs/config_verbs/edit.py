@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 
+from mam.cli.editor import open_editor
 from mam.cli.render.streams import print_json, print_row, say
 from mam.cli.verbs.config_verbs.common import add_project, chosen_file, refuse_inside_a_job
-from mam.errors import BadConfig, BadInput, Refused
+from mam.errors import BadConfig, Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def run(options: Options) -> int:
     before = read_text(file)
     copy = _copied(file, before)
     try:
-        _open_editor(copy)
+        open_editor(copy)
         after = read_text(copy)
     except BaseException:
         os.unlink(copy)
@@ -62,16 +63,3 @@ def _copied(file: str, text: str) -> str:
     with open(descriptor, "w", encoding="utf-8", newline="") as opened:
         opened.write(text)
     return copy
-
-
-def _open_editor(copy: str) -> None:
-    import shlex
-    import subprocess
-
-    named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    try:
-        ended = subprocess.run([*shlex.split(named), copy], check=False).returncode
-    except (OSError, ValueError) as error:
-        raise BadInput(why=f"cannot start the editor {named[:80]}: {error}; set EDITOR to another") from None
-    if ended != 0:
-        raise Refused(why=f"the editor {named[:80]} exited with {ended}; nothing was changed")

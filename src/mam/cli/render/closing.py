@@ -1,0 +1,38 @@
+"""The last line of `mam run`: how the job ended, what was checked, what it cost."""
+
+from __future__ import annotations
+
+from mam.cli.render.figures import cost_words
+from mam.cli.render.text import one_line
+from mam.jobs.overview import cost_of
+from mam.jobs.status import COMPLETED, in_words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.record import Job
+
+
+def closing_line(job: Job, short: str) -> str:
+    took = (job.run or {}).get("wall_seconds")
+    after = f" after {took:.1f} s" if isinstance(took, int | float) else ""
+    if job.status is COMPLETED:
+        facts = [f"completed{after}{'' if job.checked else ' (unchecked)'}", *_checks(job), *_cost(job)]
+        return f"{short} {' · '.join(facts)}"
+    # Some reasons are sentences with a full stop.
+    why = f": {one_line(job.reason).removesuffix('.')}" if job.reason and job.reason != job.status else ""
+    facts = [f"{in_words(job.status)}{after}{why}", *_cost(job)]
+    return f"{short} {' · '.join(facts)}; `mam show {short}` shows more"
+
+
+def _checks(job: Job) -> list[str]:
+    checks = job.checks or {}
+    artifacts, script = checks.get("artifacts") or [], checks.get("script")
+    found = [f"{len(artifacts)} artifacts found"] if len(artifacts) > 2 else [
+        f"{one_line(str(artifact.get('path')))} found" for artifact in artifacts
+    ]  # fmt: skip
+    return found + (["validation passed"] if isinstance(script, dict) else [])
+
+
+def _cost(job: Job) -> list[str]:
+    cost = cost_of(job) or {}
+    return cost_words({**cost.get("tokens", {}), "usd": cost.get("usd")})
