@@ -40,6 +40,8 @@ class AgentKind(Frozen):
     """The environment variable that names another one."""
     transcripts: str = ""
     """Glob pattern of its transcripts, below its directory."""
+    repeatable: tuple[str, ...] = ()
+    """Options that mam passes and that the user may pass once more."""
     skills: str = ""
     """The directory, in a project or in the user's home, whose `skills` it reads; empty if another row names it."""
     escape_presses: int = 1
@@ -85,6 +87,7 @@ _ROWS = (
         login="run `codex login`, or set the key that your provider needs",
         hooks="mam.agents.hook_setup:add_codex_hooks",
         reaches_mam_in_sandbox=False,
+        repeatable=("--config",),
         config_directory=".codex",
         config_variable="CODEX_HOME",
         transcripts="sessions/**/rollout-*.jsonl",

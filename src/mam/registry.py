@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
+    from mam.stores.interest import Interest
     from mam.stores.port import Act, Registration, Store
     from mam.util.clock import Moment
 
@@ -243,13 +244,15 @@ class Registry:
         request = _check_request(label, owner, lease_seconds, session)
         if not wait:
             return self.claim(request)
-        ends = time.monotonic() + wait
+        from mam.stores.interest import Interest
+
+        ends, interest = time.monotonic() + wait, Interest(labels=(label,))
         while True:
             offset = self.store.end_offset()
             job = self.claim(request)
             if job is not None or (left := ends - time.monotonic()) <= 0:
                 return job
-            self.wait_for_change(offset, left)
+            self.wait_for_change(offset, left, interest)
 
     def claim(self, request: ClaimRequest) -> Job | None:
         """Claims a job for a request. One claim settles a bounded number of due jobs, so it is repeated while jobs are
@@ -438,11 +441,11 @@ class Registry:
             input_rules.check_seconds("timeout", timeout)
         return follow(self, job_ids, timeout)
 
-    def wait_for_change(self, offset: str, longest: float) -> None:
+    def wait_for_change(self, offset: str, longest: float, interest: Interest | None = None) -> None:
         """Sleeps until there may be entries behind the offset, a job is due, or `longest` seconds are over."""
         due = self.store.due_in()
         self.store.wait(
-            offset, min(longest, LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001)
+            offset, min(longest, LONGEST_SLEEP_SECONDS, LONGEST_SLEEP_SECONDS if due is None else due + 0.001), interest
         )
 
     def catch_up(self) -> None:

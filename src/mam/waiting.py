@@ -6,6 +6,7 @@ import time
 
 from mam.errors import BadRecord, TimedOut, UnknownJob
 from mam.registry import LONGEST_SLEEP_SECONDS
+from mam.stores.interest import Interest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) ->
     offset = registry.store.end_offset()
     lost: list[MamError] = []
     open_ids = set(job_ids)
+    interest = Interest(labels=(), holds=open_ids.__contains__)
     yield from _read_jobs(registry, list(job_ids), open_ids, lost)
     while open_ids:
         registry.sweep_if_due()
@@ -36,7 +38,7 @@ def follow(registry: Registry, job_ids: Sequence[str], timeout: float | None) ->
             if left <= 0:
                 who = "1 job has" if len(open_ids) == 1 else f"{len(open_ids)} jobs have"
                 raise TimedOut(what=f"{who} not ended", seconds=f"{timeout:g}")
-            registry.wait_for_change(offset, left)
+            registry.wait_for_change(offset, left, interest)
     if lost:
         raise lost[0]
 

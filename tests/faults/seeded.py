@@ -13,6 +13,7 @@ FAULTS, WORK = "tests/faults", "/".join(("tests", "work"))
 CUTS = f"{FAULTS}/test_power_cuts.py::test_what_was_acknowledged_is_on_every_disk_that_a_cut_may_leave"
 KILLS = f"{FAULTS}/test_kills.py::test_killed_before_any_step"
 RESTORED = f"{FAULTS}/test_restored.py"
+CONCURRENT = "tests/postgres/test_concurrency.py"
 FILES, SQLITE = "src/mam/stores/files", "src/mam/stores/sqlite"
 
 
@@ -25,6 +26,18 @@ class Mutant(Frozen):
 
 
 MUTANTS = [
+    Mutant(
+        name="a follower reads past a writer that has not committed", file="src/mam/stores/postgres/schema.sql",
+        old="coalesce(least((SELECT max(number) FROM mam.journal), (SELECT min(key) FROM mam.writer)), 0)",
+        new="coalesce((SELECT max(number) FROM mam.journal), 0)",
+        caught_by=f"{CONCURRENT}::test_many_writers_hide_no_entry_from_a_follower",
+    ),
+    Mutant(
+        name="a writer holds no lock for its number", file="src/mam/stores/postgres/schema.sql",
+        old="    PERFORM pg_advisory_xact_lock_shared(",
+        new="    PERFORM (",
+        caught_by=f"{CONCURRENT}::test_many_writers_hide_no_entry_from_a_follower",
+    ),
     Mutant(
         name="the record files are written before the commit", file=f"{FILES}/store.py",
         old="            last = int(self.end_offset()) if self._updates else self._mirrored_upto\n",

@@ -14,13 +14,13 @@ class Proxy:
     """Listens in `folder` as the server does in its own, and passes everything on until told to cut.
 
     `cut_at(answer)` cuts the wire of whoever is about to hear that answer of the server's, counted from now, instead of
-    passing it on, once.
+    passing it on, once. `trips` counts the answers to what a client said.
     """
 
     def __init__(self, folder: Path, server_folder: Path) -> None:
         self._server = str(server_folder / SOCKET_NAME)
         self._until = 0
-        self.cuts = 0
+        self.cuts = self.trips = 0
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / SOCKET_NAME))
         self._listener.listen()
@@ -57,10 +57,13 @@ class Proxy:
             server.connect(self._server)
             ready.register(client, selectors.EVENT_READ, server)
             ready.register(server, selectors.EVENT_READ, client)
+            was_server = True
             while True:
                 for key, _events in ready.select():
                     source, target = key.fileobj, key.data
                     assert isinstance(source, socket.socket)
+                    self.trips += source is server and not was_server
+                    was_server = source is server
                     if not self._passed_on(source, target, from_server=source is server):
                         return
 

@@ -110,7 +110,7 @@ def test_a_waiting_process_learns_of_a_change(pooler: Pooler, server: PrivateSer
     assert not waiting.wait(offset, 0.01)
     Registry(other).register(prompt="p", agent="codex")
     assert waiting.wait(offset, 60)
-    assert waiting.hears_notifications is hears
+    assert waiting._client.listener.hears() is hears
     waiting.close()
     other.close()
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.real_agents.model_server import ModelServer
 
-LEASE, LONGEST = ("--lease", "6"), 280.0
+LEASE, LONGEST = ("--lease", "15"), 280.0
 AT_ONCE = 5
 STEPS = "model: run echo {job} >>effects.txt\nmodel: hang"
 
@@ -45,6 +45,7 @@ def agent(request: pytest.FixtureRequest) -> str:
 def _kill_and_resume(office: Office, count: int) -> None:
     office.mam.env["IS_SANDBOX"] = "1"  # Claude Code does not believe root otherwise
     office.mam("init")
+    office.done("model: say Hello.")  # OpenCode's first start makes its database, which five at once can stop
     jobs = [office.job(STEPS, "--permissions", "full") for _ in range(count)]
     known: dict[str, str] = {}
     while len(known) < count:

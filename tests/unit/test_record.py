@@ -41,7 +41,7 @@ OWN = {
     "result": "done", "checked": True, "key": "nightly", "retry_of": "old", "workdir": "/work", "origin_host": "box",
     "lease": {"expires_at": "2026-06-19T09:32:00.500Z", "seconds": 60, "boot_id": "boot-1", "boot_ms": 17},
     "after": ["first"], "on_dependency_failure": "run", "exclusive": "gpu", "parent_id": "mother", "depth": 1,
-    "workspace": "worktree", "permissions": "full", "on_idle": "stop", "retry_on_exit": True,
+    "workspace": "worktree", "permissions": "full", "model": "gpt-x", "on_idle": "stop", "retry_on_exit": True,
     "validation": {"script": "check.sh"},
     "claimant": {"agent_id": "gpu", "generation_id": "g-1"},
     "supervised": True, "said": {"status": "completed"}, "checks": {"artifacts": []}, "run": {"exit_code": 0},

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.jobs.record import Job
+    from mam.stores.interest import Interest
     from mam.stores.port import Store
 
 LABEL = "tmux:claude"
@@ -341,9 +342,9 @@ class _Watched:
         self._store = store
         self.asleep = threading.Event()
 
-    def wait(self, offset: str, timeout: float) -> bool:
+    def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:
         self.asleep.set()
-        return self._store.wait(offset, timeout)
+        return self._store.wait(offset, timeout, interest)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)

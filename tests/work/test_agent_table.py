@@ -7,7 +7,9 @@ from importlib import import_module
 import pytest
 
 from mam.agent_table import AGENTS, CODING_AGENTS, AgentKind, load
+from mam.config.settings import Config
 from mam.conversation.reader import ConversationReader
+from mam.work.adapters import load_adapter
 from mam.work.reports.report import Reader
 from tests.work.replay import KEPT
 
@@ -68,7 +70,7 @@ def test_the_conversation_reader_is_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_adapter_has_the_name_of_its_row(name: str) -> None:
-    assert import_module(AGENTS[name].adapter).adapter().name == name
+    assert load_adapter(name, Config()).name == name
 
 
 def test_a_half_added_agent_lists_what_is_missing() -> None:

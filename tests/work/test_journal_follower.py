@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mam.jobs.record import Json
+    from mam.stores.interest import Interest
     from mam.stores.port import Store
 
 
@@ -31,10 +32,10 @@ class Counted(FilesStore):
         self.looks += 1
         return super().end_offset()
 
-    def wait(self, offset: str, timeout: float) -> bool:
+    def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:
         self.waits += 1
         self.waits_at = offset
-        return super().wait(offset, timeout)
+        return super().wait(offset, timeout, interest)
 
 
 class Reader:

@@ -79,6 +79,10 @@ class WorkerRelays:
 
         self._start(lambda: record_broker(job, self._store.secrets(job.job_id)))
 
+    @property
+    def is_sending(self) -> bool:
+        return any(relay is not None for relay in list(self._relays.values()))
+
     def wake(self) -> None:
         for relay in list(self._relays.values()):
             if relay is not None:

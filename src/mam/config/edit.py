@@ -24,7 +24,7 @@ def set_value(file: str, path: tuple[str, ...], value: Any) -> None:
         table = document
         for name in path[:-1]:
             if name not in table:
-                table[name] = tomlkit.table(is_super_table=name in ("commands", "prices"))
+                table[name] = tomlkit.table(is_super_table=name in ("commands", "agents", "prices"))
             table = table[name]
         table[path[-1]] = value
         return True

@@ -77,6 +77,10 @@ def check_values(values: Values, file: str) -> Values:
         from mam.config.tables import QUESTIONS
 
         check_table("questions", QUESTIONS, values["questions"], file)
+    if "agents" in values:
+        from mam.config.tables import check_agents
+
+        check_agents(values["agents"], file)
     if "prices" in values:
         from mam.config.tables import check_prices
 

@@ -6,7 +6,7 @@ import os
 
 from mam.config.project import find_project_file, project_values
 from mam.config.settings import SETTINGS, Config, Setting, config_file, environment_text, load_config, user_values
-from mam.config.tables import COMMAND, PRICE, TABLES
+from mam.config.tables import AGENT, COMMAND, PRICE, TABLES
 from mam.errors import BadInput
 from mam.machine.environment import has_password, names_a_secret, without_password
 from mam.util.frozen import Frozen
@@ -58,6 +58,8 @@ def find_key(name: str) -> Key:
         return Key(path=(first, rest), setting=_WORKDIR)
     if first == "commands" and rest:
         return _command_key(name, rest.split("."))
+    if first == "agents" and rest:
+        return _variable_key(name, rest.split(".")) or _agent_key(name, rest.split("."), AGENT)
     if first == "prices" and rest:
         return _price_key(name, rest.split("."))
     for key in _fixed_keys():
@@ -97,9 +99,13 @@ def _price_key(name: str, parts: list[str]) -> Key:
 
 def _command_key(name: str, parts: list[str]) -> Key:
     """`NAME.argv`, `NAME.env.VARIABLE`."""
-    if len(parts) >= 3 and parts[-2] == "env":
-        return Key(path=("commands", ".".join(parts[:-2]), "env", parts[-1]), setting=_VARIABLE)
-    return _agent_key(name, parts, COMMAND)
+    return _variable_key(name, parts) or _agent_key(name, parts, COMMAND)
+
+
+def _variable_key(name: str, parts: list[str]) -> Key | None:
+    if len(parts) < 3 or parts[-2] != "env":
+        return None
+    return Key(path=(name.partition(".")[0], ".".join(parts[:-2]), "env", parts[-1]), setting=_VARIABLE)
 
 
 def _agent_key(name: str, parts: list[str], settings: tuple[Setting, ...]) -> Key:
@@ -123,6 +129,7 @@ def all_current() -> list[SettingValue]:
     config = load_config()
     keys += [Key(path=("workdirs", there), setting=_WORKDIR) for there in config.workdirs]
     keys += _keys_in_tables("commands", config.commands, COMMAND)
+    keys += _keys_in_tables("agents", config.agents, AGENT)
     keys += _keys_in_tables("prices", config.prices, PRICE)
     return list(_resolve_values(keys))
 

@@ -31,6 +31,7 @@ class Config(Frozen):
     agent_prefix: str = "MAM"
     workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
     commands: dict[str, Values] = {}  # noqa: RUF012
+    agents: dict[str, Values] = {}  # noqa: RUF012
     prices: dict[str, Values] = {}  # noqa: RUF012
     children: Values = {}  # noqa: RUF012
     questions: Values = {}  # noqa: RUF012
@@ -95,6 +96,10 @@ SETTINGS = (
         name="commands", kind=dict,
         meaning="Your own agents: one table `[commands.NAME]` for each.",
     ),
+    Setting(
+        name="agents", kind=dict,
+        meaning="How coding agents are started: one table `[agents.NAME]` for each of claude-code, codex and opencode.",
+    ),
     # Not harmless: a wrong price in a repository would silently make every sum of costs wrong.
     Setting(
         name="prices", kind=dict,
@@ -130,7 +135,7 @@ SETTINGS = (
 KINDS = {str: "a text", bool: "true or false", float: "a number", int: "a whole number", dict: "a table",
          list: "a list"}  # fmt: skip
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_TABLES = ("workdirs", "commands", "prices", "repos", "children")
+_TABLES = ("workdirs", "commands", "agents", "prices", "repos", "children")
 
 
 def load_config() -> Config:

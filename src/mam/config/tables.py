@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mam.config.file import check_names, check_table
 from mam.config.settings import Setting
-from mam.errors import BadConfig
+from mam.errors import BadConfig, BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,6 +108,12 @@ PRICE = (
     ),
 )  # fmt: skip
 """The keys of a table `[prices.NAME]`."""
+AGENT = (
+    Setting(name="model", kind=str, meaning="The model of jobs that name none with `--model`."),
+    Setting(name="args", kind=list, meaning="Arguments that are added to its command line."),
+    Setting(name="env", kind=dict, meaning="Variables that are added to its environment."),
+)
+"""The keys of a table `[agents.NAME]`."""
 TABLES = {"broker": BROKER, "children": CHILDREN, "questions": QUESTIONS}
 """The tables with fixed names, for `mam config`, the reference and the checks."""
 BUILT_IN = ("shell", "human")
@@ -170,6 +176,36 @@ def check_prices(tables: dict[str, object], file: str) -> None:
                 raise BadConfig(file=file, problem=f"{name}: {key} is missing; give both, as in {_PRICE_EXAMPLE}")
 
 
+def check_agents(tables: dict[str, object], file: str) -> None:
+    from mam.agent_table import CODING_AGENTS
+    from mam.jobs.input_rules import check_model
+
+    check_names(tables, CODING_AGENTS, "a coding agent", file)
+    for agent, table in tables.items():
+        name = f"agents.{agent}"
+        if not isinstance(table, dict):
+            raise BadConfig(file=file, problem=f'{name} must be a table, such as {{model = "M"}}')
+        check_table(name, AGENT, table, file)
+        try:
+            check_model(table.get("model", "M"))
+        except BadInput as bad:
+            raise BadConfig(file=file, problem=f"{name}: {bad.facts['why']}") from None
+        if not all(isinstance(word, str) and word and "\0" not in word for word in table.get("args", [])):
+            raise BadConfig(file=file, problem=f"{name}: args must be a list of texts")
+        check_env(name, table.get("env", {}), file)
+
+
+def check_env(name: str, env: object, file: str) -> None:
+    """The variables that a table adds to the environment of an agent."""
+    if not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
+        raise BadConfig(file=file, problem=f"{name}: env must be a table of texts")
+    for variable, value in env.items():
+        if not variable or "=" in variable or "\0" in variable + value:
+            raise BadConfig(file=file, problem=f"{name}: env: {variable!a} cannot be a variable")
+        if variable.startswith("MAM_"):
+            raise BadConfig(file=file, problem=f"{name}: env: {variable} is for mam itself to set")
+
+
 class _Command:
     def __init__(self, name: str, file: str) -> None:
         self._name = name
@@ -183,7 +219,7 @@ class _Command:
         codes = table.get("retry_codes", [])
         if not isinstance(codes, list) or not all(type(code) is int and 1 <= code <= 255 for code in codes):
             self._refuse("retry_codes must be a list of exit codes from 1 to 255")
-        self._check_env(table.get("env", {}))
+        check_env(f"commands.{self._name}", table.get("env", {}), self._file)
         if table.get("prompt") == "stdin" and any("{brief}" in word for word in table["argv"]):  # type: ignore[attr-defined]
             self._refuse('argv has {brief}, which comes by stdin with prompt = "stdin"')
 
@@ -196,15 +232,6 @@ class _Command:
         # A relative path would let the repository supply the program.
         if not program or "{" in program or ("/" in program and not program.startswith(("/", "~/"))):
             self._refuse("the first word of argv must be a program on PATH, or an absolute path")
-
-    def _check_env(self, env: object) -> None:
-        if not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
-            self._refuse("env must be a table of texts")
-        for variable, value in env.items():
-            if not variable or "=" in variable or "\0" in variable + value:
-                self._refuse(f"env: {variable!a} cannot be a variable")
-            if variable.startswith("MAM_"):
-                self._refuse(f"env: {variable} is for mam itself to set")
 
     def _refuse(self, problem: str) -> NoReturn:
         raise BadConfig(file=self._file, problem=f"commands.{self._name}: {problem}")

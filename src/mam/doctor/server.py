@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def check(context: Context) -> Iterator[Finding]:
     if context.kind != POSTGRES:
         return
-    from mam.stores.postgres.listener import POLL_SECONDS
+    from mam.stores.postgres.news import POLL_SECONDS
     from mam.stores.postgres.store import PostgresStore
 
     try:

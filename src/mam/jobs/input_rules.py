@@ -78,6 +78,14 @@ def check_name(what: str, text: str) -> str:
     return text
 
 
+def check_model(name: str) -> str:
+    """It becomes an argument of the agent's command line."""
+    check_name("model", name)
+    if name.startswith("-") or any(character.isspace() for character in name):
+        raise BadInput(why=f"{name[:80]!a} is not the name of a model")
+    return name
+
+
 def check_prompt(text: str) -> str:
     check_text("prompt", text, TEXT_LIMIT)
     if not text.strip():

@@ -91,6 +91,8 @@ class Job(Frozen, freezes_json=True):
     workspace: str = "workdir"
     """Where it runs: in its `workdir`, in a `fresh` directory, or in a git `worktree` of its own."""
     permissions: str = "edit"
+    model: str | None = None
+    """The model that the agent is to use; its own default if None."""
     on_idle: str = "show"
     retry_on_exit: bool = False
     """Whether an exit code other than 0 is a failure that is retried."""
@@ -139,7 +141,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "retry_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
     "after": (list,), "on_dependency_failure": (str,), "exclusive": (str, type(None)),
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
-    "retry_on_exit": (bool,),
+    "model": (str, type(None)), "retry_on_exit": (bool,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
     "seen": (dict, type(None)),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mam.jobs.ending import End
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
+    from mam.stores.interest import Interest
     from mam.stores.port import Act, Problem
     from mam.util.clock import Clock, Moment
 
@@ -244,7 +245,7 @@ class MemoryStore:
     def entries(self, offset: str | None) -> Iterator[Entry]:
         return iter(self._entries[int(offset or 0) :])
 
-    def wait(self, offset: str, timeout: float) -> bool:
+    def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:  # noqa: ARG002
         with self._changed:
             if len(self._entries) > int(offset):
                 return True

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mam.jobs.ending import End
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
+    from mam.stores.interest import Interest
     from mam.stores.outputs import Outputs
     from mam.util.clock import Clock, Moment
 
@@ -249,8 +250,9 @@ if TYPE_CHECKING:
         def entries(self, offset: str | None) -> Iterator[Entry]:
             """The journal from an offset (None: from its beginning) to its current end, in order and complete."""
 
-        def wait(self, offset: str, timeout: float) -> bool:
-            """Sleep until there may be an entry after the offset. Returns False when the timeout expired."""
+        def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:
+            """Sleep until there may be an entry after the offset. Returns False when the timeout expired. A store for
+            many hosts wakes a waiter with an `interest` only for those entries."""
 
         def position(self, consumer: str) -> str | None:
             """The saved position of a named consumer (mam.stores.consumer); None if it is new. It is part of the store:

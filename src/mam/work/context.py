@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from mam.agent_table import CODING_AGENTS
+from mam.errors import AgentNotFound
 from mam.jobs.lease import LOCAL_SECONDS
 from mam.jobs.rights import Grants
 from mam.machine.environment import agent_environment
@@ -90,7 +92,10 @@ class WorkerContext:
         return LiveAttempt(self, job, self.session)
 
     def adapter(self, job: Job) -> Adapter:
-        return load_adapter(self._agent_of(job), self._config)
+        agent = self._agent_of(job)
+        if job.model is not None and (agent not in CODING_AGENTS or agent in self._config.commands):
+            raise AgentNotFound(agent=agent, why=f"it takes no model, and the job names {job.model}")
+        return load_adapter(agent, self._config)
 
     def prices(self, job: Job) -> Json | None:
         """The token prices of the job's agent, if the user has set them."""

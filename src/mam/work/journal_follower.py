@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.record import Json
     from mam.registry import AuditSink
+    from mam.stores.interest import Interest
     from mam.stores.port import Store
 
 _BUSY_SECONDS = 0.05
@@ -33,12 +34,15 @@ class JournalFollower:
         shadow: AuditSink | None,
         on_change: Callable[[dict[str, Json | None]], None],
         can_claim: Callable[[], bool],
+        interest: Interest | None = None,
     ) -> None:
         self._store = store
         self._shadow = shadow
         self._on_change = on_change
         self._can_claim = can_claim
         """Whether this worker has a free slot. A full worker leaves due leases and waits to others."""
+        self._interest = interest
+        """None: every entry."""
         self._stopped = Event()
         self._copying = Lock()
         self._lags, self._copied = False, 0.0
@@ -79,7 +83,7 @@ class JournalFollower:
             self._on_change({})
 
     def _turn(self) -> None:
-        self._store.wait(self._offset, self._poll_timeout())
+        self._store.wait(self._offset, self._poll_timeout(), self._interest)
         if not self._can_claim():
             # A job writes three entries within moments, and each read takes time from the thread that runs it.
             self._stopped.wait(_BUSY_SECONDS)

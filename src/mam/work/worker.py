@@ -12,6 +12,7 @@ from threading import Thread, Timer
 
 from mam.errors import MamError, UnknownJob
 from mam.jobs.status import Status
+from mam.stores.interest import Interest
 from mam.stores.port import ClaimRequest
 from mam.util.frozen import Frozen
 from mam.work.claim import STORE_UNREACHABLE
@@ -69,7 +70,8 @@ class Worker:
         self._taken = 0
         self._stopping = False
         self._next_label = 0
-        self._follower = JournalFollower(context.registry.store, shadow, self._on_change, lambda: bool(self._free()))
+        interest = Interest(labels=options.labels, is_free=self._is_free, holds=self._follows)
+        self._follower = JournalFollower(context.registry.store, shadow, self._on_change, self._is_free, interest)
 
     @property
     def taken(self) -> int:
@@ -112,6 +114,9 @@ class Worker:
             return 0
         asking = sum(attempt.supervision.asks for attempt in list(self._attempts))
         return min(asking, self._context.parked_limit)
+
+    def _is_free(self) -> bool:
+        return self._free() > 0
 
     def _is_done(self) -> bool:
         if self._stopping or (self._options.most is not None and self._taken >= self._options.most):
@@ -227,6 +232,12 @@ class Worker:
         self._wakes.put(None)
         if self._relays is not None:
             self._relays.wake()
+
+    def _follows(self, job_id: str) -> bool:
+        """Whether acts on this job wake the worker: it holds the job, or a relay sends the events of all jobs."""
+        if self._relays is not None and self._relays.is_sending:
+            return True
+        return job_id == self._options.job_id or any(job_id == held.job.job_id for held in list(self._attempts))
 
     def _read_job(self, job_id: str) -> Job | None:
         try:

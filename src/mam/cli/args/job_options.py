@@ -76,6 +76,9 @@ def _add_running(parser: Parser) -> None:
     group.add_argument("--ask", action="store_true", help="the agent may ask a person (default: `[questions] ask`)")
     group.add_argument("--no-ask", action="store_true", help="the agent may not ask; what it may not do is refused")
     group.add_argument(
+        "--model", metavar="M", help="the model that the agent uses; default: as in [agents.NAME], or its own"
+    )
+    group.add_argument(
         "--on-idle",
         metavar="WHAT",
         help="after the idle timeout: show it as quiet (show, default) or stop the attempt (stop)",
@@ -116,6 +119,7 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
         "validation": _validation(options),
         "permissions": _one_of("--permissions", options.permissions),
         "may_ask": _may_ask(options, config),
+        "model": options.model,
         "on_idle": _one_of("--on-idle", config.on_idle if options.on_idle is None else options.on_idle),
         "broker": _broker(options, config),
         "topic_prefix": options.topic_prefix,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from mam.cli.render.streams import say
-from mam.cli.verbs.publish import add_arguments, publish
+from mam.cli.verbs import publish as verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.cli.args.parser import Options
+    from mam.cli.args.parser import Options, Parser
 
-__all__ = ["add_arguments", "run"]
+
+def add_arguments(parser: Parser) -> None:
+    verb.add_arguments(parser)
+    parser.usage = "mam publish_event [JOB] EVENT [--detail TEXT] [--data JSON] [--attempt N]"
 
 
 def run(options: Options) -> int:
-    if not publish(options):
+    if not verb.publish(options):
         say("the event is stored but was not sent: the job's record names no broker, and none is configured")
     return 0

@@ -10,6 +10,7 @@ import os
 import re
 import time
 from _thread import RLock, get_ident
+from contextlib import contextmanager
 
 import psycopg
 from psycopg import errors
@@ -18,13 +19,14 @@ from psycopg.types.string import TextLoader
 
 from mam.errors import MamError
 from mam.stores.postgres.connection import NoAnswer, text
+from mam.stores.postgres.news import Listener
 from mam.stores.sql.queries import FIXED, SHARED, load_queries
 from mam.stores.sql.rows import COLUMNS
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
     from mam.stores.postgres.connection import Connection, Server
@@ -36,6 +38,10 @@ PATIENCE_SECONDS = 10.0
 """How long a command tries to reach a server that answered before."""
 
 _PAUSE = 0.1
+_PREPARED_AFTER = 2
+"""A statement is prepared when it was sent so often: preparing takes a round trip, which a short command cannot win
+back."""
+
 _NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "asking", "due_ms"]
 _PARTS = {
     "schema": "mam",
@@ -73,6 +79,7 @@ class Client:
         self._lost_work: Work | None = None
         self._inherited: list[Connection | None] = []
         self._connection: Connection | None = None
+        self.listener = Listener(self)
         self.connections = 0
         """How often it connected; a new connection may lead to another server."""
         self._use(self._open())
@@ -83,6 +90,10 @@ class Client:
         return self._holder == get_ident() and self._process == os.getpid()
 
     # -- for the store -----------------------------------------------------------------------------------
+
+    @property
+    def is_pooled(self) -> bool:
+        return self._server.is_pooled
 
     def version(self) -> list[Any]:
         """The version of the schema. It also shows whether a pooler is in between, which hides the server process."""
@@ -171,6 +182,13 @@ class Client:
                     self._confirm()
                     return done  # type: ignore[return-value]
 
+    @contextmanager
+    def locked(self) -> Iterator[Connection]:
+        """The connection, which no other thread uses meanwhile."""
+        self._notice_fork()
+        with self._threads:
+            yield self._connected()
+
     def _confirm(self) -> None:
         """A commit whose response was lost may be on this server alone. The next commit waits for the standby, if there
         is one, and for everything before it."""
@@ -189,6 +207,7 @@ class Client:
 
     def close(self) -> None:
         self._notice_fork()
+        self.listener.close()
         with self._threads:
             if self._connection is not None:
                 self._connection.close()
@@ -198,7 +217,7 @@ class Client:
 
     def _send(self, query: str, values: Values | None) -> list[Any]:
         """Sends one statement; every statement goes through here."""
-        cursor = self._connected().execute(text(query), values, prepare=values is not None)
+        cursor = self._connected().execute(text(query), values)
         while values is None and cursor.nextset():
             pass  # behind a pooler a transaction begins with two statements; the last one answers
         answer = cursor.pgresult  # `description` would describe each of fifty columns
@@ -214,6 +233,7 @@ class Client:
 
     def _use(self, connection: Connection) -> Connection:
         self._connection = connection
+        connection.add_notify_handler(lambda said: self.listener.hear(said.payload))
         self.connections += 1
         self._work = None if self._server.is_pooled else Work(process=connection.info.backend_pid)
         if self._lost_work is not None:
@@ -236,7 +256,7 @@ class Client:
     def _open(self) -> Connection:
         """Integers have one type whatever their size, so that each query is prepared once; JSON is returned as text."""
         connection = self._server.connect()
-        connection.prepare_threshold = None if self._server.is_pooled else 0
+        connection.prepare_threshold = None if self._server.is_pooled else _PREPARED_AFTER
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.adapters.register_loader("json", TextLoader)
         return connection
@@ -248,6 +268,7 @@ class Client:
                 return False
             if self._connection is not None:
                 self._lost_work, self._connection = self._work, None
+                self.listener.wake()
             return True
 
     def _undone(self) -> bool:

@@ -10,7 +10,6 @@ from psycopg.conninfo import make_conninfo
 
 from mam.stores.postgres import limits
 from mam.stores.postgres.address import format_address, parse_address
-from mam.stores.postgres.ownership import SCHEMA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ class Server:
         self._given = parse_address(url)
         self._limits = limits.limits(lease_seconds, len(self._hosts()))
         self.address = format_address(self._given)
-        self.channel = f"{SCHEMA}_news"
         self.role = "this role"
         """For messages. The environment or a service file may name the role, so the server is asked."""
         self.is_pooled = False

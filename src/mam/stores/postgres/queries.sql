@@ -40,8 +40,8 @@ WITH clock AS MATERIALIZED (
         claimed_at = now, heard_at = now, updated_at = greatest(now, created_at)
     FROM terms WHERE number = first RETURNING {columns}
 ), noted AS (
-    INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
-    SELECT number, job_id, claim_id,
+    INSERT INTO mam.journal (number, job, job_id, act_id, fields, lines)
+    SELECT mam.next_entry('running ' || job_id || ' ' || label), number, job_id, claim_id,
         json_build_object(
             'attempt', attempt, 'claim_id', claim_id, 'owner', owner,
             'lease', json_build_object('expires_at', lease_expires_at, 'seconds', lease_seconds, 'boot_id', '', 'boot_ms', 0),
@@ -78,8 +78,8 @@ WITH ended AS (
       AND NOT (%(artifacts_unchecked)s AND expected_artifacts::text <> '[]')
     RETURNING {columns}
 ), noted AS (
-    INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
-    SELECT number, job_id, %(act_id)s,
+    INSERT INTO mam.journal (number, job, job_id, act_id, fields, lines)
+    SELECT mam.next_entry(status || ' ' || job_id || ' ' || label), number, job_id, %(act_id)s,
         json_build_object(
             'ended_attempt', ended_attempt, 'result', result, 'reason', reason, 'checked', checked, 'run', run, 'checks', checks,
             'lease', NULL, 'claimant', NULL, 'supervised', supervised, 'ended_at', ended_at, 'last_seq', last_seq,
@@ -104,8 +104,8 @@ WITH back AS (
         lease_expires_at = NULL, lease_seconds = NULL, lease_boot_id = NULL, lease_boot_ms = NULL
     WHERE number = %(number)s AND status = 'running' AND claim_id = %(claim_id)s RETURNING number, job_id, claimed_at
 )
-INSERT INTO mam.journal (job, job_id, fields, lines)
-SELECT number, job_id,
+INSERT INTO mam.journal (number, job, job_id, fields, lines)
+SELECT mam.next_entry('unreadable ' || job_id || ' '), number, job_id,
     '{"owner": null, "lease": null, "claimant": null, "supervised": false, "status": "pending"}',
     json_build_array(json_build_object('timestamp', claimed_at, 'event', 'status_changed', 'job_id', job_id,
                                        'from', 'running', 'to', 'pending', 'by', 'unreadable'))
@@ -119,8 +119,8 @@ SELECT mam.clock(%(now_ms)s), {columns} FROM mam.job WHERE job_id = %(job_id)s
 WITH written AS (
     UPDATE mam.job SET version = version + 1, {set} WHERE number = %(number)s AND version = %(version)s RETURNING number
 )
-INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
-SELECT number, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s FROM written RETURNING number
+INSERT INTO mam.journal (number, job, job_id, act_id, fields, lines)
+SELECT mam.next_entry(%(news)s), number, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s FROM written RETURNING number
 
 -- name: next number and time
 SELECT CASE WHEN NOT taken THEN nextval('mam.job_number') END, mam.clock(%(now_ms)s)
@@ -129,8 +129,8 @@ FROM (SELECT EXISTS (SELECT FROM mam.job WHERE job_id = %(job_id)s)
 
 -- name: insert job and journal
 WITH written AS (INSERT INTO mam.job ({names}) VALUES ({values}) RETURNING number)
-INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
-SELECT number, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s FROM written
+INSERT INTO mam.journal (number, job, job_id, act_id, fields, lines)
+SELECT mam.next_entry(%(news)s), number, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s FROM written
 
 -- name: reserve numbers
 SELECT nextval('mam.job_number') FROM generate_series(1, %(count)s)
@@ -209,16 +209,45 @@ SELECT NULL, (SELECT min(due_ms) FROM mam.job WHERE due_ms IS NOT NULL AND block
 UPDATE mam.job SET prompt = %(prompt)s WHERE number = %(number)s
 
 -- name: insert entry
-INSERT INTO mam.journal (job, job_id, act_id, fields, lines) VALUES (%(job)s, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s)
+INSERT INTO mam.journal (number, job, job_id, act_id, fields, lines)
+VALUES (mam.next_entry(%(news)s), %(job)s, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s)
 
--- name: notify
-SELECT pg_notify('mam_news', '')
+-- name: insert next entry
+-- The second and later entries of a transaction, which has its place in the order.
+INSERT INTO mam.journal (job, job_id, act_id, fields, lines) VALUES (%(job)s, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s)
+RETURNING mam.tell(%(news)s)
+
+-- name: tell
+SELECT mam.tell(%(news)s)
+
+-- name: entries
+SELECT number, job_id, fields, lines FROM mam.entries(%(after)s, %(upto)s, %(limit)s)
+
+-- name: listen
+LISTEN mam_news
+
+-- name: begin to listen
+SELECT pg_advisory_lock_shared(7168365, 2)
+
+-- name: last writer
+SELECT max(key) FROM mam.writer
+
+-- name: earlier writers
+SELECT 1 FROM mam.writer WHERE key <= %(key)s LIMIT 1
+
+-- name: wait for label
+SELECT pg_advisory_lock_shared(7168364, hashtext(%(label)s))
+
+-- name: anything to settle
+-- Whether a claim that found nothing has to look again, with more than one statement.
+SELECT EXISTS (SELECT FROM mam.job WHERE due_ms <= mam.clock(%(now_ms)s) AND blocked < 2) OR EXISTS (SELECT FROM mam.unsettled)
+       OR EXISTS (SELECT FROM mam.pause WHERE pause.label IN ('', %(label)s))
 
 -- name: confirm
 SELECT pg_logical_emit_message(true, 'mam', '')
 
 -- name: newest entry
-SELECT number, job_id, lines FROM mam.journal ORDER BY number DESC LIMIT 1
+SELECT number, job_id, lines FROM mam.newest_entry()
 
 -- name: notify channel
 SELECT pg_notify(%(channel)s, '')

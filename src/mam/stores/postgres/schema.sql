@@ -86,17 +86,10 @@ CREATE INDEX job_exclusive ON mam.job (exclusive, label, agent, priority DESC, n
 -- At most one job of a key runs.
 CREATE UNIQUE INDEX job_holder ON mam.job (exclusive) WHERE exclusive IS NOT NULL AND status = 'running';
 
--- Each change of a job: the fields that it set, and the lines of history with the events in them. A transaction draws the numbers
--- of its entries last, under a lock that it holds until it has committed: the order of numbers is the order of commits.
+-- Each change of a job: the fields that it set, and the lines of history with the events in them.
 CREATE SEQUENCE mam.journal_number;
-CREATE FUNCTION mam.next_entry() RETURNS bigint LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_advisory_xact_lock(7168365, 1);
-    PERFORM pg_notify('mam_news', '');
-    RETURN nextval('mam.journal_number');
-END $$;
 CREATE TABLE mam.journal (
-    number bigint PRIMARY KEY DEFAULT mam.next_entry(),
+    number bigint PRIMARY KEY DEFAULT nextval('mam.journal_number'),
     job    bigint NOT NULL,  -- the job's number
     job_id text NOT NULL,
     act_id text,             -- the writer made it up, and looks for it when the answer to its commit was lost
@@ -104,6 +97,50 @@ CREATE TABLE mam.journal (
     lines  json NOT NULL
 );
 CREATE INDEX journal_job ON mam.journal (job, number);
+
+-- The order of the journal. A writer takes a shared lock whose key is the last number drawn, then draws its own, which is higher, and
+-- holds the lock until others can see its commit. A reader takes the last number that it can see and then looks for the lowest of
+-- these keys: each entry up to the lower of the two is there or will never be. So commits do not wait for each other.
+CREATE VIEW mam.writer AS
+    SELECT ((classid::bigint - 7168366) << 31) + objid::bigint AS key FROM pg_locks
+    WHERE locktype = 'advisory' AND classid::bigint BETWEEN 7168366 AND 7200000 AND objsubid = 2
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+CREATE FUNCTION mam.next_entry(news text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE last bigint := coalesce(pg_sequence_last_value('mam.journal_number'), 0);
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(7168366 + (last >> 31)::integer, (last & 2147483647)::integer);
+    PERFORM mam.tell(news);
+    RETURN nextval('mam.journal_number');
+END $$;
+-- The next entries for a follower: the last settled one is known before the rows are looked at.
+CREATE FUNCTION mam.settled_entry() RETURNS bigint LANGUAGE sql AS
+    'SELECT coalesce(least((SELECT max(number) FROM mam.journal), (SELECT min(key) FROM mam.writer)), 0)';
+CREATE FUNCTION mam.entries(behind bigint, most_number bigint, most bigint)
+RETURNS TABLE (number bigint, job_id text, fields json, lines json) LANGUAGE plpgsql AS $$
+DECLARE upto bigint := least(most_number, mam.settled_entry());
+BEGIN
+    RETURN QUERY SELECT entry.number, entry.job_id, entry.fields, entry.lines FROM mam.journal AS entry
+        WHERE entry.number > behind AND entry.number <= upto ORDER BY entry.number LIMIT most;
+END $$;
+CREATE FUNCTION mam.newest_entry() RETURNS TABLE (number bigint, job_id text, lines json) LANGUAGE plpgsql AS $$
+DECLARE upto bigint := mam.settled_entry();
+BEGIN
+    RETURN QUERY SELECT entry.number, entry.job_id, entry.lines FROM mam.journal AS entry
+        WHERE entry.number <= upto ORDER BY entry.number DESC LIMIT 1;
+END $$;
+-- Wakes the connections that listen, if there are any: each holds a shared lock (7168365, 2), and one for each label that it waits
+-- for (7168364, its hash). `news` is status, job and label, which is empty when any waiter may have to look. The number says how many
+-- wait for the label.
+CREATE FUNCTION mam.tell(news text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF pg_try_advisory_lock(7168365, 2) AND pg_advisory_unlock(7168365, 2) AND NOT EXISTS (SELECT FROM pg_listening_channels()) THEN
+        RETURN;
+    END IF;
+    PERFORM pg_notify('mam_news', count(*) || ' ' || news) FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = 7168364 AND objsubid = 2
+      AND objid::bigint = hashtext(substring(news FROM '^\S* \S* (.*)$')) & 4294967295
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+END $$;
 
 -- The clock in milliseconds: the writer's if it brings one, as tests do, else the server's. And its text, as records hold it.
 CREATE FUNCTION mam.clock(given bigint) RETURNS bigint LANGUAGE sql AS

@@ -1,5 +1,50 @@
 -- From schema 15: tables of this version that it lacks. Each is in schema.sql too.
 
+ALTER TABLE mam.journal ALTER number SET DEFAULT nextval('mam.journal_number');
+DROP FUNCTION mam.next_entry();
+-- The order of the journal. A writer takes a shared lock whose key is the last number drawn, then draws its own, which is higher, and
+-- holds the lock until others can see its commit. A reader takes the last number that it can see and then looks for the lowest of
+-- these keys: each entry up to the lower of the two is there or will never be. So commits do not wait for each other.
+CREATE VIEW mam.writer AS
+    SELECT ((classid::bigint - 7168366) << 31) + objid::bigint AS key FROM pg_locks
+    WHERE locktype = 'advisory' AND classid::bigint BETWEEN 7168366 AND 7200000 AND objsubid = 2
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+CREATE FUNCTION mam.next_entry(news text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE last bigint := coalesce(pg_sequence_last_value('mam.journal_number'), 0);
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(7168366 + (last >> 31)::integer, (last & 2147483647)::integer);
+    PERFORM mam.tell(news);
+    RETURN nextval('mam.journal_number');
+END $$;
+-- The next entries for a follower: the last settled one is known before the rows are looked at.
+CREATE FUNCTION mam.settled_entry() RETURNS bigint LANGUAGE sql AS
+    'SELECT coalesce(least((SELECT max(number) FROM mam.journal), (SELECT min(key) FROM mam.writer)), 0)';
+CREATE FUNCTION mam.entries(behind bigint, most_number bigint, most bigint)
+RETURNS TABLE (number bigint, job_id text, fields json, lines json) LANGUAGE plpgsql AS $$
+DECLARE upto bigint := least(most_number, mam.settled_entry());
+BEGIN
+    RETURN QUERY SELECT entry.number, entry.job_id, entry.fields, entry.lines FROM mam.journal AS entry
+        WHERE entry.number > behind AND entry.number <= upto ORDER BY entry.number LIMIT most;
+END $$;
+CREATE FUNCTION mam.newest_entry() RETURNS TABLE (number bigint, job_id text, lines json) LANGUAGE plpgsql AS $$
+DECLARE upto bigint := mam.settled_entry();
+BEGIN
+    RETURN QUERY SELECT entry.number, entry.job_id, entry.lines FROM mam.journal AS entry
+        WHERE entry.number <= upto ORDER BY entry.number DESC LIMIT 1;
+END $$;
+-- Wakes the connections that listen, if there are any: each holds a shared lock (7168365, 2), and one for each label that it waits
+-- for (7168364, its hash). `news` is status, job and label, which is empty when any waiter may have to look. The number says how many
+-- wait for the label.
+CREATE FUNCTION mam.tell(news text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF pg_try_advisory_lock(7168365, 2) AND pg_advisory_unlock(7168365, 2) AND NOT EXISTS (SELECT FROM pg_listening_channels()) THEN
+        RETURN;
+    END IF;
+    PERFORM pg_notify('mam_news', count(*) || ' ' || news) FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = 7168364 AND objsubid = 2
+      AND objid::bigint = hashtext(substring(news FROM '^\S* \S* (.*)$')) & 4294967295
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+END $$;
 -- Questions.
 ALTER TABLE mam.job ADD COLUMN asking smallint NOT NULL DEFAULT 0;
 CREATE INDEX job_asking ON mam.job (number) WHERE asking > 0;

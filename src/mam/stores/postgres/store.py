@@ -7,8 +7,7 @@ base class. Order of locks: exclusive keys, chains of retries, rows, and the jou
 from __future__ import annotations
 
 import json
-import os
-from _thread import get_ident
+import sys
 
 import psycopg
 
@@ -21,7 +20,6 @@ from mam.stores.port import Registration
 from mam.stores.postgres.client import Client
 from mam.stores.postgres.connection import Server
 from mam.stores.postgres.journal_memory import JournalMemory
-from mam.stores.postgres.listener import Listener, Poll
 from mam.stores.postgres.ownership import stores_elsewhere
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from mam.jobs.dependency import Dependencies
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
+    from mam.stores.interest import Interest
     from mam.stores.outputs import Outputs
     from mam.stores.port import Act, ClaimRequest, Entry
     from mam.stores.postgres.connection import Connection
@@ -101,13 +100,9 @@ class PostgresStore(SqlStore):
         self.clock = clock or ServerClock(self._client)
         self._entries: list[Json] = []
         """The journal entries that the open transaction writes at its end."""
-        self._listeners: dict[tuple[int, int], Listener | Poll] = {}
-        """One for each waiting process and thread: a notification that one reads is lost to the others."""
         self._memory = JournalMemory()
         self._checked = self._client.connections
         """At which connection the journal was compared with the memory."""
-        self.hears_notifications: bool | None = None
-        """None until the first wait."""
         try:
             self.check_version(self._server, self._client.version())
         except MamError:
@@ -119,7 +114,7 @@ class PostgresStore(SqlStore):
     def claim(self, request: ClaimRequest) -> Job | None:
         if request.job_id is None:
             job = self._skip_unreadable(lambda: self._claim_head(request))
-            if job is not None:
+            if job is not None or (request.agent_id is None and not self._must_settle(request.label)):
                 return job
         return super().claim(request)
 
@@ -136,6 +131,9 @@ class PostgresStore(SqlStore):
         except BadRecord as bad:
             self._in_transaction(self._unclaim, bad.facts["row"], values["claim_id"])
             raise
+
+    def _must_settle(self, label: str) -> bool:
+        return bool(self._rows("anything to settle", label=label, now_ms=self._now_ms())[0][0])
 
     def _unclaim(self, number: int, claim_id: str) -> None:
         self._rows("revert claim", number=number, claim_id=claim_id)
@@ -289,9 +287,12 @@ class PostgresStore(SqlStore):
             self._entries, self._must_wake = [], False
             done = do(*given)
             if self._entries:
-                self._client.many("insert entry", [{**entry, "act_id": act_id} for entry in self._entries])
+                first, *more = ({**entry, "act_id": act_id} for entry in self._entries)
+                self._rows("insert entry", **first)
+                if more:
+                    self._client.many("insert next entry", more)
             elif self._must_wake:
-                self._rows("notify")
+                self._rows("tell", news="lifted  ")
             return done
 
         def is_done() -> bool:
@@ -311,7 +312,8 @@ class PostgresStore(SqlStore):
     # -- the journal -------------------------------------------------------------------------------------------------
 
     def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:  # noqa: ARG002
-        self._entries.append(_entry(job, None, fields, lines))
+        about_all = fields is not None and (job.exclusive is not None or job.status.ended)
+        self._entries.append(_entry(job, None, fields, lines, label="" if about_all else job.agent_session))
 
     def end_offset(self) -> str:
         rows = self._rows("newest entry")
@@ -328,6 +330,10 @@ class PostgresStore(SqlStore):
         for entry in super().entries(after):
             offset = self._memory.offset(entry.number)
             yield entry if entry.offset == offset else entry.replace(offset=offset)
+
+    def _last_number(self) -> int:
+        """The query decides how far a follower may read: asking first would be another round trip."""
+        return sys.maxsize
 
     def _entry_rows(self, after: int, upto: int) -> list[Any]:
         offset = self._memory.offset(after)
@@ -352,51 +358,26 @@ class PostgresStore(SqlStore):
             lost = f"lost the entries of its journal after number {lost_after} (a standby took over that lacked them,"
             warn("mam.store", f"{self.address} {lost} or a backup was restored); going on from there")
 
-    def wait(self, offset: str, timeout: float) -> bool:
-        me = (os.getpid(), get_ident())
+    def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:
         try:
-            listener = self._listeners.get(me)
-            if listener is None:
-                self._listeners[me] = self._listener()
-                return True  # an entry may have come before LISTEN: the caller checks once more
-            is_behind = self._memory.number(self.end_offset()) != self._memory.number(offset)
-            return is_behind or listener.wait(timeout)
+            if interest is None and self._memory.number(self.end_offset()) > self._memory.number(offset):
+                return True
+            return self._client.listener.wait(timeout, interest)
         except psycopg.Error:
-            lost = self._listeners.pop(me, None)
-            if lost is not None:
-                lost.close()
             return True  # the connection was lost; the caller finds out whether the server is back
-
-    def _listener(self) -> Listener | Poll:
-        if self.hears_notifications is False:
-            return Poll(self.end_offset)
-        listener = Listener(self._client.connect(), self._server.channel)
-        if self.hears_notifications is None:
-            self.hears_notifications = not self._server.is_pooled or listener.hears(self._client)
-        if self.hears_notifications:
-            return listener
-        listener.close()
-        return Poll(self.end_offset)
 
     def probe(self) -> ServerReport:
         """For `mam doctor`."""
-        self._listener().close()
+        hears = self._client.listener.hears()
         with self._client.connect() as connection:
             schemas = stores_elsewhere(connection)
-        return ServerReport(
-            is_pooled=self._server.is_pooled, hears=self.hears_notifications is not False, elsewhere=tuple(schemas)
-        )
+        return ServerReport(is_pooled=self._server.is_pooled, hears=hears, elsewhere=tuple(schemas))
 
     def close(self) -> None:
-        """A forked child does not close its parent's listeners."""
         self._client.close()
-        for process, thread in list(self._listeners):
-            listener = self._listeners.pop((process, thread), None)
-            if process == os.getpid() and listener is not None:
-                listener.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_listeners"):
+        if hasattr(self, "_client"):
             self.close()
 
     # -- what attempts leave behind ------------------------------------------------------------------------------------
@@ -438,8 +419,13 @@ class PostgresStore(SqlStore):
         return bool(self._rows("relay lock is free", name=name, space=space)[0][0])
 
 
-def _entry(job: Job, act_id: str | None, fields: Json | None, lines: tuple[AuditRecord, ...]) -> Json:
+def _entry(
+    job: Job, act_id: str | None, fields: Json | None, lines: tuple[AuditRecord, ...], label: str | None = None
+) -> Json:
+    """A row of the journal, and what those who listen are to know (mam.stores.interest)."""
+    status = "gone" if fields is None else job.status
     return {
+        "news": f"{status} {job.job_id} {job.agent_session if label is None else label}",
         "job": job.number,
         "job_id": job.job_id,
         "act_id": act_id,

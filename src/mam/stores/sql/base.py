@@ -127,13 +127,16 @@ class SqlBase(ABC):
     # -- the journal -------------------------------------------------------------------------------------------------
 
     def end_offset(self) -> str:
-        return str(self._rows("last entry")[0][0])
+        return str(self._last_number())
+
+    def _last_number(self) -> int:
+        return int(self._rows("last entry")[0][0])
 
     def _entry_rows(self, after: int, upto: int) -> list[Any]:
         return self._rows("entries", after=after, upto=upto, limit=PAGE)
 
     def entries(self, offset: str | None) -> Iterator[Entry]:
-        after, upto = int(offset or 0), int(self._rows("last entry")[0][0])
+        after, upto = int(offset or 0), self._last_number()
         while rows := self._entry_rows(after, upto):
             for number, job_id, fields, lines in rows:
                 after = number
@@ -144,3 +147,5 @@ class SqlBase(ABC):
                     fields=None if fields is None else json.loads(fields),
                     lines=tuple(json.loads(lines)),
                 )
+            if len(rows) < PAGE:
+                return

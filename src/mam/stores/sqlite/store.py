@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job, Json
     from mam.stores.file_watch import DirectoryWatch
+    from mam.stores.interest import Interest
     from mam.stores.outputs import Outputs
     from mam.util.clock import Clock, Moment
 
@@ -161,7 +162,7 @@ class SqliteStore(SqlStore):
         text = None if fields is None else to_json_text(fields)
         self._rows("insert entry", job=job.number, job_id=job.job_id, fields=text, lines=to_json_text(lines))
 
-    def wait(self, offset: str, timeout: float) -> bool:
+    def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:  # noqa: ARG002
         watch = self._watches.get(get_ident())
         if watch is None:
             from mam.stores.file_watch import DirectoryWatch, reads_of

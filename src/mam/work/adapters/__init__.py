@@ -26,8 +26,9 @@ def load_adapter(name: str, config: Config) -> Adapter:
         raise UnknownAgent(agent=name, known=", ".join(known_agents(config)), file=config_file())
     from importlib import import_module
 
-    adapter: Adapter = import_module(AGENTS[name].adapter).adapter()
-    return adapter
+    module = import_module(AGENTS[name].adapter)
+    made: Adapter = module.adapter(config.agents.get(name, {})) if name in CODING_AGENTS else module.adapter()
+    return made
 
 
 def known_agents(config: Config) -> list[str]:

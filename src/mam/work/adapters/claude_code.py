@@ -6,11 +6,13 @@ from mam.work.adapters.coding import DOOR_VERBS, CodingAdapter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.jobs.record import Json
     from mam.work.adapters.port import Adapter
 
 HELP = (("--help",),)
 FLAGS = (
     "--print", "--output-format", "--verbose", "--permission-mode", "--allowedTools", "--disallowedTools", "--resume",
+    "--model",
 )  # fmt: skip
 
 _MODES = {"ask": "default", "edit": "acceptEdits", "full": "bypassPermissions"}
@@ -24,14 +26,14 @@ class ClaudeCodeAdapter(CodingAdapter):
         allowed = [] if permissions == "full" else ["--allowedTools", _REPORTING]
         return ["--permission-mode", _MODES[permissions], *allowed], {}
 
-    def command_args(self, permission_args: list[str], session: str | None) -> list[str]:
+    def command_args(self, own_args: list[str], session: str | None) -> list[str]:
         """No person can answer a question here, so the tool that asks one is disabled."""
         return [
-            "--print", "--output-format", "stream-json", "--verbose", *permission_args,
-            "--disallowedTools", "AskUserQuestion",
+            "--print", "--output-format", "stream-json", "--verbose", "--disallowedTools", "AskUserQuestion",
+            *own_args,
             *([] if session is None else ["--resume", session]),
         ]  # fmt: skip
 
 
-def adapter() -> Adapter:
-    return ClaudeCodeAdapter()
+def adapter(settings: Json) -> Adapter:
+    return ClaudeCodeAdapter(settings)

@@ -13,11 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.jobs.record import Json
     from mam.work.adapters.port import Adapter
     from mam.work.reports.report import Report
 
 HELP = (("exec", "--help"), ("exec", "resume", "--help"))
-FLAGS = ("--json", "--sandbox", "--config", "--skip-git-repo-check", "--color", "resume")
+FLAGS = ("--json", "--sandbox", "--config", "--skip-git-repo-check", "--color", "--model", "resume")
 
 _SANDBOXES = {"ask": "read-only", "edit": "workspace-write", "full": "danger-full-access"}
 _LINE_LIMIT = 4 << 20
@@ -57,13 +58,13 @@ class CodexAdapter(CodingAdapter):
         """No person is there to approve, so Codex must not ask: what its sandbox forbids fails."""
         return ["--sandbox", _SANDBOXES[permissions], "--config", 'approval_policy="never"'], {}
 
-    def command_args(self, permission_args: list[str], session: str | None) -> list[str]:
+    def command_args(self, own_args: list[str], session: str | None) -> list[str]:
         """mam chooses the directory, so Codex need not check that it is a repository."""
         return [
-            "exec", "--json", "--color", "never", "--skip-git-repo-check", *permission_args,
+            "exec", "--json", "--color", "never", "--skip-git-repo-check", *own_args,
             *([] if session is None else ["resume", session]), "-",
         ]  # fmt: skip
 
 
-def adapter() -> Adapter:
-    return CodexAdapter()
+def adapter(settings: Json) -> Adapter:
+    return CodexAdapter(settings)

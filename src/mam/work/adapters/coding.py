@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from importlib import import_module
 
 from mam.agent_table import AGENTS, load
 from mam.errors import AgentNotFound
@@ -32,18 +33,27 @@ class CodingAdapter(ABC):
     """Its row in mam.agent_table."""
     read_session_file: Callable[[Report, str], None] | None = None
 
+    def __init__(self, settings: Json) -> None:
+        """`settings` is the table `[agents.NAME]`."""
+        self._settings = settings
+
     def launch(self, job: Job, brief: str, workdir: WorkDir, _private: str) -> Launch:
         kind = AGENTS[self.name]
         session = resumable_session(job, os.uname().nodename, workdir.path)
+        program = find_agent_program(kind)
         arguments, env = self.permission_args(job.permissions)
         passed = [*arguments, *(f"{name}={value}" for name, value in env.items())]
+        model, added = job.model or self._settings.get("model"), self._settings.get("args", [])
+        check_added_args(kind, program, added)
+        chosen = [*([] if model is None else ["--model", model]), *added]
+        own = {"model": model, "args": added, "env": sorted(self._settings.get("env", {}))}
         return Launch(
-            argv=(find_agent_program(kind), *self.command_args(arguments, session)),
-            env=env,
+            argv=(program, *self.command_args([*arguments, *chosen], session)),
+            env={**self._settings.get("env", {}), **env},
             stdin=brief.encode(errors="replace"),
             success=REPORT,
             reader=load(kind.reader),
-            agent_record=permission_record(job, passed, session),
+            agent_record=permission_record(job, passed, session) | {name: it for name, it in own.items() if it},
             login=kind.login,
             read_session_file=self.read_session_file,
         )
@@ -53,8 +63,28 @@ class CodingAdapter(ABC):
         """The arguments and the environment variables that give the agent a job's permissions."""
 
     @abstractmethod
-    def command_args(self, permission_args: list[str], session: str | None) -> list[str]:
-        """The whole command line after the program; `session` is the conversation to resume."""
+    def command_args(self, own_args: list[str], session: str | None) -> list[str]:
+        """The whole command line after the program. `own_args` give permissions, model and the user's arguments;
+        `session` is the conversation to resume."""
+
+
+def check_added_args(kind: AgentKind, program: str, args: Sequence[str]) -> None:
+    """Rejects options that the program's help does not name, and those that mam sets, before the agent starts."""
+    options = [word.partition("=")[0] for word in args if word.startswith("-") and word != "-"]
+    if not options:
+        return
+    from mam.work.adapters.installed import unknown_options
+
+    module = import_module(kind.adapter)
+    own = sorted(set(options) & {*module.FLAGS, "--"} - {*kind.repeatable})
+    if own:
+        raise AgentNotFound(
+            agent=kind.name, why=f"mam sets {own[0]} itself; remove it from args in [agents.{kind.name}]"
+        )
+    unknown = unknown_options(program, module.HELP, options)
+    if unknown:
+        why = f"{kind.program} knows no option {unknown[0]}; mend args in [agents.{kind.name}]"
+        raise AgentNotFound(agent=kind.name, why=why)
 
 
 def find_agent_program(kind: AgentKind) -> str:

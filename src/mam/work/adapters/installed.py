@@ -17,6 +17,7 @@ from mam.work.reports.report import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
 
 OK, MISSING, BROKEN, UNFIT = "ok", "not installed", "does not run", "other options"
@@ -54,6 +55,21 @@ def check_agent(agent: str) -> AgentCheck:
     return _check_options(known, import_module(kind.adapter), program, install)
 
 
+def unknown_options(program: str, help_calls: Iterable[tuple[str, ...]], options: Iterable[str]) -> list[str]:
+    """Those that the program's help does not name; none if it gives no help, so that the agent itself decides."""
+    text = ""
+    for arguments in help_calls:
+        printed, problem = _run(program, arguments)
+        if problem is not None:
+            return []
+        text += printed
+    return _absent(options, text)
+
+
+def _absent(options: Iterable[str], text: str) -> list[str]:
+    return [option for option in options if not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text)]
+
+
 def _check_options(known: AgentCheck, module: ModuleType, program: str, install: str) -> AgentCheck:
     text = ""
     for arguments in module.HELP:
@@ -61,7 +77,7 @@ def _check_options(known: AgentCheck, module: ModuleType, program: str, install:
         if problem is not None:
             return known.replace(state=BROKEN, advice=f"{problem}; `{install}` installs it again")
         text += printed
-    absent = [flag for flag in module.FLAGS if not re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", text)]
+    absent = _absent(module.FLAGS, text)
     if not absent:
         return known
     advice = f"this version has no {', '.join(absent)}; `{install}@latest` brings it up to date"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mam.work.adapters.port import Adapter
 
 HELP = (("run", "--help"),)
-FLAGS = ("--format", "--session", "--print-logs", "--log-level")
+FLAGS = ("--format", "--session", "--print-logs", "--log-level", "--model")
 
 _REPORTING = {f"mam {verb} *": "allow" for verb in DOOR_VERBS}
 _RULES: dict[str, Json] = {
@@ -30,11 +30,11 @@ class OpenCodeAdapter(CodingAdapter):
     def permission_args(self, permissions: str) -> tuple[list[str], dict[str, str]]:
         return [], {"OPENCODE_PERMISSION": json.dumps(_RULES[permissions])}
 
-    def command_args(self, permission_args: list[str], session: str | None) -> list[str]:
+    def command_args(self, own_args: list[str], session: str | None) -> list[str]:
         """With its log, which mam reads too: stdout shows nothing while the vendor does not answer."""
         resumed = [] if session is None else ["--session", session]
-        return ["run", "--format", "json", "--print-logs", "--log-level", "ERROR", *permission_args, *resumed]
+        return ["run", "--format", "json", "--print-logs", "--log-level", "ERROR", *own_args, *resumed]
 
 
-def adapter() -> Adapter:
-    return OpenCodeAdapter()
+def adapter(settings: Json) -> Adapter:
+    return OpenCodeAdapter(settings)

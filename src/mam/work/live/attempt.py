@@ -13,7 +13,7 @@ from mam.agent_table import agent_kind
 from mam.agents.hook_events import event_from_hook
 from mam.agents.hook_setup import HOOKED
 from mam.agents.send import press_key
-from mam.errors import MamError
+from mam.errors import AgentNotFound, MamError
 from mam.jobs.activity import NEEDS_PERMISSION, SCREEN
 from mam.jobs.worker_acts import Ending
 from mam.work import supervision
@@ -62,6 +62,9 @@ class LiveAttempt(Attempt):
 
     def _attempt(self) -> Verdict:
         self._end_earlier_attempts()
+        if self.job.model is not None:
+            why = f"a live session keeps its own model, and the job names {self.job.model}"
+            raise AgentNotFound(agent=self.job.agent, why=why)
         workdir = prepare_workdir(self.job, self._context.work_directory, self._context.workdirs)
         self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note, "session": self._about()}
         with self._open_door(workdir) as door:

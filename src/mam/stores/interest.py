@@ -1,0 +1,78 @@
+"""What a waiting process wants to learn from the journal, so that a store may let it sleep through other entries.
+
+A new job wakes the processes that wait for its label. Each of them looks for it after a random pause, and goes back to
+sleep if it learns before that the job was claimed: so about as many look as may get it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+from mam.jobs.status import PENDING, RUNNING, WAITING
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PAUSE_SECONDS = 0.02
+"""For each process that waits for the same label: longer than it takes to claim a job."""
+
+LONGEST_PAUSE_SECONDS = 2.0
+
+NEVER = float("inf")
+
+
+class Interest(Frozen):
+    """The labels from which a process claims while it is free, and the jobs that it holds."""
+
+    labels: tuple[str, ...]
+    is_free: Callable[[], bool] = lambda: True
+    holds: Callable[[str], bool] = lambda _job_id: False
+
+
+class News(Frozen):
+    """An act on a job."""
+
+    waiting: int
+    """How many processes wait for the label."""
+    status: str
+    job_id: str
+    label: str
+    """Empty when the act may concern any label: a pause was lifted, a key is free, a dependency has ended."""
+
+
+def parse_news(text: str) -> News | None:
+    waiting, _, rest = text.partition(" ")
+    status, _, rest = rest.partition(" ")
+    job_id, separator, label = rest.partition(" ")
+    if not separator or not waiting.isdecimal():
+        return None  # another program said it
+    return News(waiting=int(waiting), status=status, job_id=job_id, label=label)
+
+
+class Prospect:
+    """Whether and when one process looks for work."""
+
+    def __init__(self) -> None:
+        self.looks_at = NEVER
+        """By the monotonic clock; NEVER when there is nothing to look for."""
+        self._jobs = 0
+
+    def hear(self, news: News, interest: Interest) -> None:
+        if interest.holds(news.job_id):
+            self.looks_at = 0.0
+        elif not interest.is_free() or (news.label and news.label not in interest.labels):
+            return
+        elif news.status == RUNNING:
+            self._jobs -= 1
+            if self._jobs <= 0:
+                self.forget()
+        elif news.status in (PENDING, WAITING) or not news.label:
+            self._jobs += 1
+            longest = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * (news.waiting - 1))
+            self.looks_at = min(self.looks_at, time.monotonic() + random.uniform(0, max(0.0, longest)))  # noqa: S311 - not a secret
+
+    def forget(self) -> None:
+        self.looks_at, self._jobs = NEVER, 0

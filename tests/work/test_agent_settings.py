@@ -1,0 +1,118 @@
+"""The model, arguments and variables with which a coding agent is started."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mam.agent_table import CODING_AGENTS
+from mam.config.file import check_values
+from mam.config.settings import Config
+from mam.errors import BadConfig, BadInput
+from mam.stores.memory import MemoryStore
+from tests.unit.jobs import pending
+from tests.work.replay import PROGRAMS, recorded
+from tests.work.shop import Shop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mam.jobs.record import Job
+
+HELP = "--print --sandbox --format --model --known"
+_PROGRAM = """#!/bin/sh
+case "$*" in *--help*) echo '{help}'; exit 0;; esac
+printf '%s\\n' "$@" >{folder}/argv
+env >{folder}/env
+cat >/dev/null
+cat {folder}/out
+"""
+
+
+class Started:
+    """One agent whose program keeps how it was started, and then prints a recording."""
+
+    def __init__(self, agent: str, folder: Path) -> None:
+        self.agent, self._folder = agent, folder
+        program = folder / PROGRAMS[agent]
+        program.write_text(_PROGRAM.format(help=HELP, folder=folder))
+        program.chmod(0o755)
+        (folder / "out").write_text(str(recorded(f"{agent}-write")["out"]))
+
+    def job(self, settings: dict[str, Any], **choices: Any) -> Job:
+        config = Config(agents=check_values({"agents": {self.agent: settings}}, "file")["agents"])
+        return Shop(MemoryStore(), self._folder, config).ended("write", agent=self.agent, **choices)
+
+    def argv(self) -> list[str]:
+        return (self._folder / "argv").read_text().splitlines()
+
+    def env(self) -> list[str]:
+        return (self._folder / "env").read_text().splitlines()
+
+    def is_started(self) -> bool:
+        return (self._folder / "argv").exists()
+
+
+@pytest.fixture(params=list(CODING_AGENTS))
+def started(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    return Started(request.param, tmp_path)
+
+
+def test_the_settings_of_an_agent_reach_it_and_its_record(started: Started) -> None:
+    job = started.job({"model": "one", "args": ["--known", "x"], "env": {"REGION": "here"}})
+
+    assert job.status == "completed", job.reason
+    argv = started.argv()
+    assert argv[argv.index("--model") + 1] == "one"
+    assert argv[argv.index("--known") + 1] == "x"
+    assert "REGION=here" in started.env()
+    about = (job.run or {})["agent"]
+    assert (about["model"], about["args"], about["env"]) == ("one", ["--known", "x"], ["REGION"])
+
+
+def test_the_model_of_a_job_wins(started: Started) -> None:
+    job = started.job({"model": "one"}, model="two")
+
+    argv = started.argv()
+    assert argv[argv.index("--model") + 1] == "two"
+    assert (job.run or {})["agent"]["model"] == "two"
+
+
+@pytest.mark.parametrize(
+    ("word", "said"), [("--unknwon", "knows no option --unknwon"), ("--model=x", "mam sets --model")]
+)
+def test_what_the_agent_does_not_know_is_rejected_before_it_starts(started: Started, word: str, said: str) -> None:
+    job = started.job({"args": [word]})
+
+    assert job.status == "error"
+    assert said in str(job.reason)
+    assert not started.is_started()
+
+
+def test_an_agent_without_models_rejects_one(tmp_path: Path) -> None:
+    job = Shop(MemoryStore(), tmp_path).ended("true", agent="shell", model="one")
+
+    assert job.status == "error"
+    assert "takes no model" in str(job.reason)
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a b", "a\nb"])
+def test_what_is_no_name_of_a_model_is_not_registered(name: str) -> None:
+    with pytest.raises(BadInput):
+        pending(model=name)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"shell": {}}, {"codex": "x"}, {"codex": {"mdoel": "x"}}, {"codex": {"model": "-x"}}, {"codex": {"args": [5]}},
+        {"codex": {"args": "x"}}, {"codex": {"env": {"MAM_STORE": "x"}}}, {"codex": {"env": {"A": 5}}},
+    ],
+)  # fmt: skip
+def test_a_wrong_table_is_refused(table: dict[str, Any]) -> None:
+    with pytest.raises(BadConfig, match="agent"):
+        check_values({"agents": table}, "file")
