@@ -26,6 +26,7 @@ NEEDS = (
     Need("faketime", "faketime", "a wall clock that jumps"),
     Need("fish", "fish", "completion"),
     Need("git", "git", "repositories and worktrees"),
+    Need("ip", "iproute2", "hosts in network namespaces, and cut links"),
     Need("mkfs.ext4", "e2fsprogs", "power cuts on ext4"),
     Need("mkfs.xfs", "xfsprogs", "power cuts on XFS"),
     Need("mosquitto", "mosquitto", "a broker"),

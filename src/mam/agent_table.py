@@ -24,6 +24,8 @@ class AgentKind(Frozen):
     """The executable; empty for agents that are no coding agents."""
     package: str = ""
     """The npm package that installs the program."""
+    tested: str = ""
+    """The newest version that mam was tested with."""
     reader: str = ""
     """`module:class` of the report reader, which parses the agent's output."""
     conversation: str = ""
@@ -67,6 +69,7 @@ _ROWS = (
         adapter="mam.work.adapters.claude_code",
         program="claude",
         package="@anthropic-ai/claude-code",
+        tested="2.1.325",
         reader="mam.work.reports.claude_code:ClaudeCodeReader",
         conversation="mam.conversation.claude_code:ClaudeCodeConversation",
         login="run `claude` once and use /login, or set ANTHROPIC_API_KEY",
@@ -82,6 +85,7 @@ _ROWS = (
         adapter="mam.work.adapters.codex",
         program="codex",
         package="@openai/codex",
+        tested="0.166.0",
         reader="mam.work.reports.codex:CodexReader",
         conversation="mam.conversation.codex:CodexConversation",
         login="run `codex login`, or set the key that your provider needs",
@@ -98,6 +102,7 @@ _ROWS = (
         adapter="mam.work.adapters.opencode",
         program="opencode",
         package="opencode-ai",
+        tested="1.18.33",
         reader="mam.work.reports.opencode:OpenCodeReader",
         conversation="mam.conversation.opencode:OpenCodeConversation",
         login="run `opencode auth login`",

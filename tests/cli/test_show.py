@@ -89,7 +89,7 @@ def test_the_next_steps_fit_the_job() -> None:
     assert steps(failed) == ["output", "retry", "seen"]
     assert steps(failed.replace(seen={"by": "anna"})) == ["output", "retry"]
     assert steps(failed, again) == ["output"]
-    assert steps(in_status(Status.PENDING)) == ["worker", "cancel"]
+    assert steps(in_status(Status.PENDING)) == ["worker", "edit", "cancel"]
     assert steps(in_status(Status.RUNNING).replace(agent="human")) == ["complete", "fail"]
     question = Draft(kind="permission", text="may I push?", tool="Bash")
     asking = question_acts.ask(in_status(Status.RUNNING), NOW, attempt=1, draft=question).job

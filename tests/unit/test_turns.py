@@ -136,3 +136,16 @@ def test_a_long_last_message_keeps_its_end() -> None:
     line = log_line("codex", {"hook_event_name": "Stop", "last_assistant_message": "x" * 10**6 + "end"}, 1)
     assert line["text"].endswith("end")
     assert len(line["text"].encode()) <= TEXT_LIMIT
+
+
+def test_codex_waits_for_a_prompt_after_its_conversation_was_cleared() -> None:
+    """It reports the end of the session without a reason, and begins the next one only with the next prompt."""
+    turns = TurnTracker()
+    turns.apply({"at_ms": 1, "agent": "codex", "hook_event_name": "UserPromptSubmit", "turn": "a"})
+    turns.apply({"at_ms": 2, "agent": "codex", "hook_event_name": "Stop", "turn": "a"})
+    turns.apply({"at_ms": 3, "agent": "codex", "hook_event_name": "SessionEnd"})
+
+    state = turns.state()
+
+    assert state is not None
+    assert (state.state, state.at_ms) == ("done", 3)

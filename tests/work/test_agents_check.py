@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.agent_table import CODING_AGENTS
+from mam.work.adapters.installed import is_newer
 from tests.cli.command import Mam
 from tests.work.replay import KEPT, PROGRAMS
 
@@ -36,12 +37,12 @@ def mam(tmp_path: Path) -> Mam:
     return mam
 
 
-def install(mam: Mam, agent: str, *, without: str = "") -> None:
+def install(mam: Mam, agent: str, *, without: str = "", instead: str = "--gone") -> None:
     """As it was recorded, but for an option that this one does not have."""
     told = (KEPT / f"{agent}.help.json").read_text("utf-8")
     folder = mam.home.parent / "bin"
     file = folder / f"{agent}.json"
-    file.write_text(told.replace(without, "--gone") if without else told, "utf-8")
+    file.write_text(told.replace(without, instead) if without else told, "utf-8")
     program = folder / PROGRAMS[agent]
     program.write_text(_SCRIPT.format(python=sys.executable, file=str(file)))
     program.chmod(0o755)
@@ -107,3 +108,28 @@ def test_the_recordings_are_of_the_pinned_versions() -> None:
     for agent, package in zip(AGENTS, pinned, strict=True):
         told = json.loads((KEPT / f"{agent}.help.json").read_text("utf-8"))["--version"]
         assert pinned[package] in told
+
+
+def test_a_version_newer_than_the_tested_one_is_named_and_can_be_used(mam: Mam) -> None:
+    install(mam, "codex", without=CODING_AGENTS["codex"].tested, instead="99.0.1")
+
+    ran = mam("agents", "check", "codex")
+
+    assert ran.code == 0
+    assert "newer than 0.166.0" in ran.out
+    assert mam("agents", "check", "codex", "--json").json[0]["tested"] == "0.166.0"
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_tested_version_is_the_one_that_the_tests_install(agent: str) -> None:
+    kind = CODING_AGENTS[agent]
+    packages = json.loads((KEPT.parents[1] / "real_agents/package.json").read_text("utf-8"))
+
+    assert packages["dependencies"][kind.package] == kind.tested
+
+
+@pytest.mark.parametrize(
+    ("version", "newer"), [("1.2.3", False), ("1.2.4", True), ("1.10", True), ("1.2.3-beta.9", False), ("0.9", False)]
+)
+def test_versions_are_compared_by_their_numbers(version: str, newer: bool) -> None:
+    assert is_newer(version, "1.2.3") is newer

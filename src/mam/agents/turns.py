@@ -93,7 +93,7 @@ class TurnTracker:
             self._begin_session(line, at_ms)
             return None
         if hook == "SessionEnd":
-            self.session_ended_ms = 0 if line.get("reason") in ("clear", "resume") else at_ms
+            self._end_session(line, at_ms)
             return None
         if hook == "UserPromptSubmit":
             return self._begin_turn(line, at_ms)
@@ -117,6 +117,14 @@ class TurnTracker:
         if turn.question:
             return State(state=NEEDS_PERMISSION, source=HOOK, at_ms=turn.last_hook_ms, why=turn.question)
         return State(state=WORKING, source=HOOK, at_ms=turn.last_hook_ms, why=turn.mark)
+
+    def _end_session(self, line: Json, at_ms: int) -> None:
+        """Codex gives no reason, and begins its next session only with the next prompt. If the program has ended too,
+        its process shows it."""
+        goes_on = line.get("agent") == "codex" or line.get("reason") in ("clear", "resume")
+        self.session_ended_ms = 0 if goes_on else at_ms
+        if line.get("agent") == "codex":
+            self.idle_ms = at_ms
 
     def _begin_session(self, line: Json, at_ms: int) -> None:
         self.session_ended_ms = 0

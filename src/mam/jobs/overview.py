@@ -54,8 +54,8 @@ def next_steps(overview: Overview) -> list[NextStep]:
     """What a person would type now, the most likely first."""
     job, short = overview.job, overview.job.job_id[:8]
     steps = {
-        PENDING: [("worker --job", "runs it here, now"), ("cancel", "cancels it")],
-        WAITING: [("cancel", "cancels it")],
+        PENDING: [("worker --job", "runs it here, now"), ("edit", "changes it"), ("cancel", "cancels it")],
+        WAITING: [("edit", "changes it"), ("cancel", "cancels it")],
         RUNNING: [("output --follow", "shows what it does"), ("wait", "waits for its end"), ("cancel", "cancels it")],
         COMPLETED: [("output", "shows what it did")],
         ERROR: [("output", "shows what it did"), ("retry", "registers it again"), ("seen", "notes that you looked")],

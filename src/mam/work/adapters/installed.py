@@ -34,6 +34,8 @@ class AgentCheck(Frozen):
     """Options that mam uses and that are missing from the program's help."""
     advice: str | None = None
     """What to do about it."""
+    tested: str | None = None
+    """The newest version that mam was tested with, if the installed one is newer."""
 
     @property
     def is_usable(self) -> bool:
@@ -51,8 +53,16 @@ def check_agent(agent: str) -> AgentCheck:
         advice = f"{problem}; `{install}` installs it again"
         return AgentCheck(agent=agent, state=BROKEN, program=program, advice=advice)
     found = _VERSION.search(printed)
-    known = AgentCheck(agent=agent, state=OK, program=program, version=found[0] if found else None)
+    version = found[0] if found else None
+    newest = kind.tested if version is not None and is_newer(version, kind.tested) else None
+    known = AgentCheck(agent=agent, state=OK, program=program, version=version, tested=newest)
     return _check_options(known, import_module(kind.adapter), program, install)
+
+
+def is_newer(version: str, tested: str) -> bool:
+    """Compares the numbers of two versions; a suffix such as `-beta` does not count."""
+    one, other = ([int(part) for part in re.findall(r"\d+", text.partition("-")[0])] for text in (version, tested))
+    return one > other
 
 
 def unknown_options(program: str, help_calls: Iterable[tuple[str, ...]], options: Iterable[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """Check the installed coding agents.
 
 Each line has the agent, its version, its state, and advice or the program's path. mam checks whether the agent has the
-options that mam uses. Without a name, mam checks every agent. Exit code 1: a named or installed agent cannot be used,
-or none is installed.
+options that mam uses, and names the newest version that it was tested with if yours is newer. Without a name, mam
+checks every agent. Exit code 1: a named or installed agent cannot be used, or none is installed.
 
   mam agents check
   mam agents check codex --json
@@ -48,4 +48,7 @@ def _is_well(checks: list[AgentCheck], *, named: bool) -> bool:
 
 def _columns(check: AgentCheck) -> tuple[str, ...]:
     known = (check.agent, check.version or "-", check.state)
-    return (*known, one_line(check.advice or check.program or ""))
+    newer = (
+        f"{check.program} (newer than {check.tested}, the newest that mam was tested with)" if check.tested else None
+    )
+    return (*known, one_line(check.advice or newer or check.program or ""))
