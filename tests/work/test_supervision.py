@@ -252,7 +252,9 @@ class TestLimits:
             known = asked.question
             given = Answer(number=1, attempt=known.attempt, digest=known.digest, answer="this", by="me@here")
             clock.record_changed(questions.answer(registry, job.job_id, given).job)
-            assert clock.wait_until_ended(run).tree_ended_because == supervision.TIMED_OUT
+            last = clock.wait_until_ended(run)
+        assert isinstance(last, Ended)
+        assert last.tree_ended_because == supervision.TIMED_OUT
 
     def test_quiet_is_reported_once_until_activity(
         self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
