@@ -61,7 +61,9 @@ ENVIRONMENT = {
     "PGHOST": "The PostgreSQL server, if the address names none. PGPASSWORD works as for every PostgreSQL program.",
     "PGHOSTADDR": "The same, as an IP address.",
     "MAM_DEBUG": "1 shows the traceback of an unexpected error.",
-    "EDITOR": "The program that `mam config edit` opens.",
+    "EDITOR": "The program that `mam config edit` and `mam diff --comment` open.",
+    "GIT_PAGER": "The program that shows `mam diff` on a terminal; otherwise `pager.diff` or `core.pager` of your git.",
+    "PAGER": "The same, if neither is set; `less` if this is not set either.",
     "VISUAL": "Takes precedence over EDITOR.",
     "CI": "If it is set, new jobs may not ask a person, unless `--ask` or `[questions] ask` says so.",
     "TERM": "`dumb` makes `mam watch` print plain lines, and turns colours off.",
@@ -90,7 +92,8 @@ EVENT_SENTENCES = {
 }
 
 LINE_SENTENCES = {
-    "registered": "A new job: its first `status`, `retry_of` for a retry, `by` `foreign` if another program wrote the "
+    "registered": "A new job: its first `status`, `retry_of` for a retry, "
+    "`continues` for a continuation, `by` `foreign` if another program wrote the "
     "record.",
     "status_changed": "A transition: `from`, `to`, `by` which command, the `attempt`, the `owner` of a claim, "
     "`losses`, `reason`; `unfenced` if the writer gave no attempt.",
@@ -99,6 +102,7 @@ LINE_SENTENCES = {
     "imported": "Sequence numbers (`seq` to `upto`) that a record had used before mam first read it.",
     "adopted": "Another program changed the record: the `fields` that mam took over and those that it `restored`.",
     "said": "The outcome that the agent reported (`status`) while a worker held the claim. The worker checks it first.",
+    "applied": "A person applied its changes: `by` whom, `how`, and the `commit`, `branch` and `directory`.",
     "edited": "A person changed the unclaimed job (`by`): its values `before` and `after`.",
     "seen": "A person looked at the outcome of the ended job (`by`).",
     "asked": "The agent asks a person: the number of the `question`, its `kind`, the `tool`, and the `digest` of what "

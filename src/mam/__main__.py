@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 FIRST_VERBS = ("run", "register", "worker", "watch", "list", "show", "wait", "result", "output", "logs")
 MORE_VERBS = (
-    "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "edit", "seen",
-    "questions", "answer", "ask",
+    "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "continue", "edit", "seen",
+    "diff", "apply", "questions", "answer", "ask",
     "pause", "resume", "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where",
     "init", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents",
     "skill", "inbox", "service", "admin",

@@ -177,6 +177,10 @@ class UnknownAgent(MamError):
     """{agent} is not an agent that can be run here; there are {known}. A table [commands.{agent}] in {file} adds it."""
 
 
+class ConversationGone(MamError):
+    """Job {job} cannot continue the conversation: {why}. `mam retry {retry}` starts from the beginning."""
+
+
 class AgentNotFound(MamError):
     """The agent {agent} cannot be started: {why}."""
 

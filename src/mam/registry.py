@@ -7,6 +7,7 @@ what only it needs.
 
 from __future__ import annotations
 
+import os
 import time
 from functools import lru_cache, partial
 
@@ -119,6 +120,7 @@ class Registry:
             pause=blocking_pause(self.store.pauses(), found, now),
             needed={job_id: self.store.newest(job_id) for job_id in found.after},
             last_event=self._last_event(found),
+            host=os.uname().nodename,
         )
         return found, explain(found, now, around)
 
@@ -209,13 +211,16 @@ class Registry:
 
         self.store.keep_secrets(job_id, {"auth_token": token_urlsafe(TOKEN_BYTES)})
 
-    def retry(self, job: str) -> Registration:
-        """Registers a new job with the work of an ended one. A repeated call returns the same new job."""
+    def retry(self, job: str, *, continues: bool = False) -> Registration:
+        """Registers a new job with the work of an ended one, in the same conversation if `continues`. A repeated call
+        returns the same new job."""
         from mam.jobs.draft import draft_retry
 
         old = self.get(job)
         if not old.status.ended:
             raise Refused(why=f"Job {old.job_id} is {old.status}; only an ended job is retried.")
+        if continues:
+            return self._retry_in_conversation(old)
         new_id = self.store.clock.new_id()
         if "auth_token" in self.store.secrets(old.job_id):
             self._keep_token(new_id)
@@ -227,6 +232,37 @@ class Registry:
                 f" `mam retry {new.job_id[:8]}` goes on from there."
             )
         self._sync_audit()
+        return registration
+
+    def continue_job(self, job: str, *, prompt: str, **choices: Any) -> Registration:
+        """Registers a job that continues the conversation of another, behind the last job of its chain. `choices` are
+        parameters of `draft_job`. A repeated call with the same `key`, or the same `retry_of`, returns the same job."""
+        from mam.agent_table import agent_kind
+        from mam.jobs.continuation import check_can_be_continued, draft_continuation
+
+        last, new_id = self.get(job), self.store.clock.new_id()
+        if "auth_token" in self.store.secrets(last.job_id):
+            self._keep_token(new_id)
+        while True:
+            earlier = [self.store.newest(job_id) for job_id in last.after] if last.continues else []
+            chain = [*(one for one in earlier if one is not None), last]
+            check_can_be_continued(last, keeps_conversations=agent_kind(last.agent).is_coding_agent)
+            draft = draft_continuation(chain, new_id, prompt, **choices)
+            registration = self.store.register(draft)
+            found = registration.job
+            is_repeat = found.key == draft.key is not None or found.retry_of == draft.retry_of is not None
+            if registration.created or is_repeat:
+                self._sync_audit()
+                return registration
+            last = found  # the continuation of `last`: the chain is longer than this call knew
+
+    def _retry_in_conversation(self, old: Job) -> Registration:
+        work: dict[str, Any] = {"artifacts": old.expected_artifacts, "validation": old.validation}
+        registration = self.continue_job(old.job_id, prompt=old.prompt, retry_of=old.job_id, **work)
+        new = registration.job
+        if new.continues is None:
+            why = f"job {old.job_id} was retried as {new.job_id}, from the beginning"
+            raise Refused(why=f"{why[0].upper()}{why[1:]}; `mam continue {new.job_id[:8]}` adds work to that one.")
         return registration
 
     def pick(
@@ -399,6 +435,11 @@ class Registry:
             input_rules.check_moment("start time", changes.due_ms)
         return self._change(job, "edit", partial(edit, changes=changes, by=by, seen=seen))
 
+    def mark_applied(self, job: str, *, by: str, facts: Mapping[str, str]) -> Job:
+        """Notes that a person applied the changes of a job, and where."""
+        act = partial(acts.mark_applied, by=input_rules.check_name("name", by), facts=facts)
+        return self._change(job, "applied", act)
+
     def is_retried(self, job: Job) -> bool:
         newest = self.store.newest(job.job_id)
         return newest is not None and newest.job_id != job.job_id
@@ -538,6 +579,7 @@ def _check_request(
     return ClaimRequest(
         label=input_rules.check_name("label", label),
         owner=input_rules.check_name("owner", owner),
+        host=os.uname().nodename,
         lease_seconds=None if lease_seconds is None else input_rules.check_seconds("lease", lease_seconds),
         agent_id=agent_id,
         generation_id=generation_id,

@@ -12,6 +12,7 @@ import pytest
 from tests.docs.pages import ROOT, Reader, blocks
 from tests.needs import need
 from tests.postgres.server import PrivateServer
+from tests.work.talker import TALKER
 
 PAGES = sorted(
     [
@@ -25,6 +26,7 @@ PROGRAMS = {
     # These replace programs that a reader has. Each does the least that its page needs.
     "claude": 'case "$*" in *--print*) cat >/dev/null; echo found >report.md; exec cat .answer;; esac\n'
     'while printf "> " && read -r line; do echo "you said: $line"; done',
+    "talker": TALKER,
     "my-agent": "cat >/dev/null; echo my answer",
 }
 RUN_ELSEWHERE = {

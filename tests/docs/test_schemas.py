@@ -84,6 +84,8 @@ class World:
         failed = self._claimed("fails")
         registry.fail(failed, reason="no", attempt=1)
         registry.mark_seen(failed, by="anna@laptop")
+        facts = {"how": "merge", "commit": "c" * 40, "branch": "main", "directory": "/work"}
+        registry.mark_applied(failed, by="anna@laptop", facts=facts)
         registry.retry(failed)
         tried = self._claimed("is tried again", label="b")
         registry.fail(tried, reason="not yet", attempt=1, retryable=True)

@@ -193,8 +193,13 @@ MUTANTS = [
     ),
     Mutant(
         name="a claim ignores a key in use", file=f"{SQLITE}/queries.sql",
-        old="blocked = 0 AND agent NOT IN (SELECT value FROM json_each(:skipped))\n  AND (exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))",
-        new="blocked = 0 AND agent NOT IN (SELECT value FROM json_each(:skipped))",
+        old="blocked = 0 AND host IN ('', :host)\n  AND agent NOT IN (SELECT value FROM json_each(:skipped))\n  AND (exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))",
+        new="blocked = 0 AND host IN ('', :host)\n  AND agent NOT IN (SELECT value FROM json_each(:skipped))",
+        caught_by="tests/conformance/test_sqlite.py",
+    ),
+    Mutant(
+        name="any host claims a conversation", file=f"{SQLITE}/queries.sql",
+        old="blocked = 0 AND host IN ('', :host)\n", new="blocked = 0\n",
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(
@@ -281,7 +286,7 @@ MUTANTS = [
     ),
     Mutant(
         name="a paused agent keeps back the others of its key", file=f"{SQLITE}/queries.sql",
-        old="AND (label, agent) > (head.label, head.agent)", new="AND label > head.label",
+        old="AND (label, agent, host) > (head.label, head.agent, head.host)", new="AND label > head.label",
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(

@@ -76,7 +76,7 @@ READERS = {
     "watch", "list", "questions", "show", "wait", "result", "output", "logs", "get", "broker", "explain", "brief",
     "where", "doctor",
     "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
-    "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
+    "diff", "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
 }  # fmt: skip
 """They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a
 store of its own that ends with it."""

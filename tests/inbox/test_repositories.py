@@ -47,7 +47,7 @@ def test_a_branch_is_made_from_the_branch_of_the_path_and_pushed(shop: Shop) -> 
     assert shop.remote.git("show", f"{branch}:new.txt") == "new"
     assert shop.remote.git("rev-parse", f"{branch}^") == shop.remote.git("rev-parse", "feature-xyz")
     assert shop.remote.git("log", "-1", "--format=%an <%ae>|%cn", branch) == "mam <mam@localhost>|mam"
-    assert f"mam-job: {job_id}" in shop.remote.git("log", "-1", "--format=%b", branch)
+    assert f"Mam-Job: {job_id}" in shop.remote.git("log", "-1", "--format=%b", branch)
     outcome = shop.desk.outcome(where="acme/shop/feature-xyz")
     assert f"- branch: {branch}\n- commits: 1\n- pushed to: acme/shop\n" in outcome
     assert shop.desk("workspaces").out == "", "the worktree is gone: nothing is in it that is nowhere else"

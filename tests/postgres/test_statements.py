@@ -108,7 +108,7 @@ class History:
             artifacts=one_of(((), (), ("out/a",))), exclusive=one_of((None, None, None, "k")),
             after=self.ids[:1] if self.chance.random() < 0.15 else (),  # one sweep settles one chain
             on_dependency_failure=one_of(("hold", "cancel", "run")), permissions=one_of(("edit", "edit", "full")),
-        )  # fmt: skip
+        ).replace(conversation=one_of((None, None, {"host": "alpha"})))  # fmt: skip
         self.ids.append(job_id)
         self.both(lambda store: store.register(draft).job)
 
@@ -118,7 +118,7 @@ class History:
         request = ClaimRequest(
             label=one_of(LABELS), owner=one_of(("worker", "", "w/é")), lease_seconds=one_of(LEASES),
             claim_id=f"claim-{self.turn}", supervised=one_of((False, True)),
-            agent_id=session[0], generation_id=session[1],
+            agent_id=session[0], generation_id=session[1], host=one_of(("", "alpha", "beta")),
         )  # fmt: skip
         self.both(lambda store: store.claim(request))
 

@@ -11,7 +11,7 @@ from mam.errors import ClaimLost, IllegalMove, Refused
 from mam.events.event import check_data, check_event
 from mam.jobs.change import Change, EventBody, audit_record, marked, moved, published, touched, unchanged
 from mam.jobs.lease import default_lease_seconds, new_lease
-from mam.jobs.record import Job
+from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING, Status
 from mam.util.clock import Moment, iso_milli, parse_time
 
@@ -46,7 +46,8 @@ def register(draft: Job, number: int, moment: Moment, needed: Dependencies | Non
         waiting_for="time" if waits else None,
         due_at=draft.due_at if waits else None,
     )
-    line = audit_record("registered", moment, job, status=job.status, retry_of=job.retry_of)
+    names = {"retry_of": job.retry_of, "continues": job.continues}
+    line = audit_record("registered", moment, job, status=job.status, **names)
     change = Change(job=job, lines=(line,))
     if not job.after:
         return change
@@ -190,6 +191,15 @@ def mark_seen(job: Job, moment: Moment, *, by: str) -> Change:
     return Change(job=job.replace(seen={"by": by, "at": moment.second}), lines=(line,))
 
 
+def mark_applied(job: Job, moment: Moment, *, by: str, facts: Mapping[str, str]) -> Change:
+    """Notes that a person applied the changes, and where. A repeat of the last note changes nothing."""
+    known = job.applied or {}
+    if known.get("by") == by and all(known.get(name) == fact for name, fact in facts.items()):
+        return unchanged(job)
+    line = audit_record("applied", moment, job, by=by, **facts)
+    return Change(job=job.replace(applied={"by": by, "at": moment.second, **facts}), lines=(line,))
+
+
 def set_status(
     job: Job, moment: Moment, *, to: Status, attempt: int | None,
     claim_id: str | None = None, new_claim: str | None = None,
@@ -312,6 +322,9 @@ def _set_running(job: Job, moment: Moment, attempt: int | None, claim_id: str | 
 
 def _set_pending(job: Job, moment: Moment, attempt: int | None, claim_id: str | None) -> Change:
     if job.status is WAITING and attempt is None:
+        if job.continues is not None and job.waiting_for == DEPENDENCY:
+            why = "it continues a job that has not ended; `mam cancel` that one, or wait"
+            raise Refused(why=f"Job {job.job_id} is waiting: {why}.")
         return moved(job, PENDING, moment, "status", {"waiting_for": None, "due_at": None})
     return release(job, moment, attempt=attempt, claim_id=claim_id)
 

@@ -23,9 +23,10 @@ FOREIGN = "foreign"
 
 KEPT = frozenset(
     {"number", "attempt", "claim_id", "owner", "lease", "claimant", "claimed_at", "heard_at", "ended_at",
-     "ended_attempt", "losses", "retries", "waiting_for", "due_at", "key", "retry_of", "job_id", "created_at",
+     "ended_attempt", "losses", "retries", "waiting_for", "due_at", "key", "retry_of", "continues", "conversation",
+     "directory_of", "job_id", "created_at",
      "schema_version", "after", "exclusive", "parent_id", "depth", "validation", "supervised", "said", "checks", "run",
-     "seen", "repository", "inbox", "may_ask", "questions"}
+     "seen", "applied", "repository", "inbox", "may_ask", "questions"}
 )  # fmt: skip
 """A file cannot change these: they fence, order and name the job."""
 

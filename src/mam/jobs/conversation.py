@@ -16,21 +16,40 @@ _KEPT = ("name", "briefed", "limits")
 def session_of(run: Json | None) -> str | None:
     """The agent's name of the conversation that the next attempt can resume."""
     agent = (run or {}).get("agent")
-    if not isinstance(agent, dict) or agent.get("gone"):
+    if not isinstance(agent, dict) or is_gone(run):
         return None
-    session = agent.get("session") or agent.get("resumed")
+    return _checked(agent.get("session") or agent.get("resumed"))
+
+
+def _checked(session: object) -> str | None:
+    """The name becomes an argument of a command line."""
     if not isinstance(session, str) or session.startswith("-"):
         return None
     return session if session.replace("-", "").replace("_", "").isalnum() else None
 
 
 def resumable_session(job: Job, host: str, place: str) -> str | None:
-    """The conversation of the attempt before, if it ran on this host in this directory: agents store theirs so."""
+    """The conversation of the attempt before, if it ran on this host in this directory: agents store theirs so.
+    Otherwise the conversation that the job continues."""
     run = job.run or {}
     is_here = run.get("host") == host and run.get("place") == place
-    agent = run.get("agent")
-    is_same = isinstance(agent, dict) and agent.get("name") == job.agent
-    return session_of(run) if is_here and is_same else None
+    own = session_of(run) if is_here else None
+    return own if own is not None and run["agent"].get("name") == job.agent else continued_session(job, host, place)
+
+
+def continued_session(job: Job, host: str, place: str) -> str | None:
+    """The conversation that the job continues, unless its own attempt found that it is gone."""
+    conversation = job.conversation or {}
+    is_here = conversation.get("host") == host and conversation.get("place") == place
+    if not is_here or conversation.get("agent") != job.agent or is_gone(job.run):
+        return None
+    return _checked(conversation.get("session"))
+
+
+def is_gone(run: Json | None) -> bool:
+    """Whether the agent reported that it does not have the conversation."""
+    agent = (run or {}).get("agent")
+    return isinstance(agent, dict) and bool(agent.get("gone"))
 
 
 def has_brief(job: Job) -> bool:

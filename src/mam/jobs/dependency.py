@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mam.errors import BadInput, Refused
 from mam.jobs.change import Change, audit_record, moved, touched, unchanged
+from mam.jobs.continuation import taken_up
 from mam.jobs.record import DEPENDENCY, Job
 from mam.jobs.status import CANCELLED, COMPLETED, PENDING, WAITING, in_words
 from mam.util.clock import Moment, parse_time
@@ -66,7 +67,7 @@ def hold_for_dependencies(change: Change, needed: Dependencies, moment: Moment) 
     """A new job waits if it has open dependencies."""
     job = change.job
     if not open_dependencies(job, needed):
-        return change
+        return change.replace(job=job.replace(**taken_up(job, needed)))
     waiting = job.replace(status=WAITING, waiting_for=DEPENDENCY)
     change = Change(job=waiting, lines=tuple({**line, "status": WAITING} for line in change.lines))
     return _cancel_if_failed(change, needed, moment) or change
@@ -83,8 +84,8 @@ def settle_dependency(job: Job, needed: Dependencies, moment: Moment) -> Change:
         return unchanged(job)
     if job.due_at is not None and parse_time(job.due_at) > moment.wall_ms:
         line = audit_record("settled", moment, job, waiting_for="time")
-        return Change(job=touched(job, moment, {"waiting_for": "time"}), lines=(line,))
-    return moved(job, PENDING, moment, DEPENDENCY, {"waiting_for": None, "due_at": None})
+        return Change(job=touched(job, moment, {"waiting_for": "time", **taken_up(job, needed)}), lines=(line,))
+    return moved(job, PENDING, moment, DEPENDENCY, {"waiting_for": None, "due_at": None, **taken_up(job, needed)})
 
 
 def _cancel_if_failed(change: Change, needed: Dependencies, moment: Moment) -> Change | None:

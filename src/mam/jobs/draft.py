@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.events.topic import default_prefix
 from mam.jobs import input_rules
+from mam.jobs.continuation import is_conversation_key
 from mam.jobs.dependency import check_after
 from mam.jobs.record import CHOICES, NO_BROKER, Job
 from mam.jobs.status import PENDING
@@ -35,6 +36,7 @@ def draft_job(
     max_retries: int = 3,
     key: str | None = None,
     retry_of: str | None = None,
+    continues: str | None = None,
     workdir: str | None = None,
     origin_host: str | None = None,
     after: Sequence[str] = (),
@@ -77,6 +79,7 @@ def draft_job(
         max_retries=input_rules.check_count("number of retries", max_retries, most=1000),
         key=None if key is None else input_rules.check_name("key", key),
         retry_of=retry_of,
+        continues=continues,
         workdir=None
         if workdir is None
         else input_rules.check_text("working directory", workdir, input_rules.PATH_LIMIT),
@@ -100,7 +103,7 @@ def draft_job(
 
 
 def draft_retry(job: Job, job_id: str) -> Job:
-    """A new job with the same work, which names the old one in `retry_of`."""
+    """A new job with the same work, which names the old one in `retry_of`. It starts from the beginning."""
     return draft_job(
         job_id=job_id,
         prompt=job.prompt,
@@ -115,7 +118,7 @@ def draft_retry(job: Job, job_id: str) -> Job:
         origin_host=job.origin_host,
         after=job.after,
         on_dependency_failure=job.on_dependency_failure,
-        exclusive=job.exclusive,
+        exclusive=None if is_conversation_key(job.exclusive) else job.exclusive,
         parent_id=job.parent_id,
         depth=job.depth,
         workspace=job.workspace,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.jobs.activity import job_state
+from mam.jobs.continuation import bound_host
 from mam.jobs.dependency import failed_dependency, open_dependencies
 from mam.jobs.pause import Pause
 from mam.jobs.question import first_line, open_questions, question_id
@@ -37,6 +38,8 @@ class ExplainContext(Frozen):
     needed: Dependencies = {}  # noqa: RUF012 - nothing writes into it
     last_event: Json | None = None
     """The last event of the job."""
+    host: str = ""
+    """The host that asks."""
 
 
 def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
@@ -79,6 +82,9 @@ def _blockers(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
         sentences.append(f"It is paused with {pause.scope}, {until}{why}.")
         if pause.probe is not None:
             sentences.append(f"It goes on earlier when job {pause.probe}, which is tried first, gets an answer.")
+    host = bound_host(job)
+    if host not in ("", around.host):
+        sentences.append(f"It continues a conversation that is on {host}; only a worker there can claim it.")
     if around.holder is not None:
         sentences.append(f"Job {around.holder} runs under the same exclusive key {job.exclusive!r}; only one may.")
     return sentences

@@ -77,6 +77,12 @@ class Job(Frozen, freezes_json=True):
     """Whether mam verified anything before completion; None until then."""
     key: str | None = None
     retry_of: str | None = None
+    continues: str | None = None
+    """The job whose conversation it continues; each job has at most one continuation."""
+    conversation: Json | None = None
+    """The conversation that it continues, as soon as it is known (mam.jobs.continuation)."""
+    directory_of: str | None = None
+    """The job whose workspace it works in: the first of its chain; None for its own."""
     workdir: str | None = None
     origin_host: str | None = None
 
@@ -108,6 +114,8 @@ class Job(Frozen, freezes_json=True):
     """The process of the latest attempt: how it ended, and its usage."""
     seen: Json | None = None
     """Who looked at the outcome last (`by`), and when (`at`)."""
+    applied: Json | None = None
+    """Who applied its changes last (`by`), when (`at`), how, and where."""
     repository: Json | None = None
     """The repository to work on: `name` (owner/repo, which the worker's settings map to an address), the `branch` to
     start from, and whether to `push` the outcome or open a `pull_request`."""
@@ -119,6 +127,11 @@ class Job(Frozen, freezes_json=True):
     """What it asked (mam.jobs.question): the open questions and the latest others."""
     unknown: Json
     """Fields of the record that this version does not know."""
+
+    @property
+    def workspace_id(self) -> str:
+        """The job after which its workspace is named."""
+        return self.directory_of or self.job_id
 
     def to_json(self) -> Json:
         """The stored record: the seed's fields first, in the seed's order."""
@@ -138,13 +151,15 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "ended_attempt": (int, type(None)), "losses": (int,), "max_losses": (int,), "retries": (int,),
     "max_retries": (int,), "waiting_for": (str, type(None)), "due_at": (str, type(None)), "reason": (str, type(None)),
     "result": (str, type(None)), "checked": (bool, type(None)), "key": (str, type(None)),
-    "retry_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
+    "retry_of": (str, type(None)), "continues": (str, type(None)),
+    "conversation": (dict, type(None)),
+    "directory_of": (str, type(None)), "workdir": (str, type(None)), "origin_host": (str, type(None)),
     "after": (list,), "on_dependency_failure": (str,), "exclusive": (str, type(None)),
     "parent_id": (str, type(None)), "depth": (int,), "workspace": (str,), "permissions": (str,), "on_idle": (str,),
     "model": (str, type(None)), "retry_on_exit": (bool,),
     "validation": (dict, type(None)), "supervised": (bool,), "said": (dict, type(None)),
     "checks": (dict, type(None)), "run": (dict, type(None)),
-    "seen": (dict, type(None)),
+    "seen": (dict, type(None)), "applied": (dict, type(None)),
     "repository": (dict, type(None)), "inbox": (dict, type(None)), "may_ask": (bool,), "questions": (list,),
 }  # fmt: skip
 _LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}
@@ -158,7 +173,7 @@ CHOICES = {
 }
 """Fields with a fixed set of values."""
 _SECONDS = ("timeout_sec", "idle_timeout_sec")
-_INDEXED = ("agent", "agent_session", "key", "retry_of", "created_at", "exclusive")
+_INDEXED = ("agent", "agent_session", "key", "retry_of", "continues", "created_at", "exclusive")
 """Stores query and order by these, so every store must be able to hold them."""
 
 MAX_COUNT = 2**53
@@ -242,6 +257,10 @@ def _check_values(fields: Json, file: str) -> None:
         raise BadRecord(file=file, problem="after holds something that is not a job id")
     if fields.get("claim_id") is not None and not is_claim_id(fields["claim_id"]):
         raise BadRecord(file=file, problem="claim_id is not a claim id")
+    if fields.get("directory_of") is not None and not is_job_id(fields["directory_of"]):
+        raise BadRecord(file=file, problem="directory_of is not a job id")
+    if not isinstance((fields.get("conversation") or {}).get("host", ""), str):
+        raise BadRecord(file=file, problem="conversation names no host")
     if not _is_session(fields.get("claimant")):
         raise BadRecord(file=file, problem="claimant does not name a session")
     if fields.get("questions"):

@@ -8,6 +8,7 @@ from threading import Condition
 from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import Change
+from mam.jobs.continuation import bound_host
 from mam.jobs.dependency import settle_dependency
 from mam.jobs.ending import end
 from mam.jobs.generation import Generations, release_displaced, supersede
@@ -273,6 +274,8 @@ class MemoryStore:
                 return job
             if draft.retry_of is not None and job.retry_of == draft.retry_of:
                 return job
+            if draft.continues is not None and job.continues == draft.continues:
+                return job
         return None
 
     def _dependencies(self, job: Job) -> dict[str, Job | None]:
@@ -282,6 +285,7 @@ class MemoryStore:
         return (
             is_claimable(job, request.label)
             and request.job_id in (None, job.job_id)
+            and bound_host(job) in ("", request.host)
             and (job.exclusive is None or self.holder(job.exclusive) is None)
             and blocking_pause(self.pauses(), job, moment) is None
         )

@@ -40,6 +40,8 @@ class ClaimRequest(Frozen):
     """Whether a worker claims, which verifies the outcome itself."""
     job_id: str | None = None
     """Claims only this job, if it can be claimed now; None claims the first job of the label."""
+    host: str = ""
+    """The host that claims: it gets the continuations of conversations that it has. Without one, it gets none."""
     agent_id: str | None = None
     generation_id: str | None = None
     """The session that claims, both or neither. A newer generation that announces itself releases the claim."""

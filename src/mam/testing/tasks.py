@@ -99,6 +99,10 @@ def retry_of(store: Store, _report: Report, *, job_id: str) -> str:
     return Registry(store).retry(job_id).job.job_id
 
 
+def continuation_of(store: Store, _report: Report, *, job_id: str) -> str:
+    return Registry(store).continue_job(job_id, prompt="more").job.job_id
+
+
 def sweep_once(store: Store, _report: Report) -> list[str]:
     return [job.job_id for job in store.sweep()]
 

@@ -27,6 +27,7 @@ from mam.work.adapters.port import EXIT, SAID, Launch
 from mam.work.agent_turn import AgentTurn
 from mam.work.brief import brief
 from mam.work.claim import STORE_UNREACHABLE, Claim, Reported, StartReporter
+from mam.work.conversations import check_conversation
 from mam.work.host_checks import describe_error, is_machine_error
 from mam.work.outcome import failure, result_text, run_facts, was_interrupted
 from mam.work.process.messages import Failed
@@ -159,7 +160,33 @@ class Attempt:
             make_private(context.work_directory)
         workdir = prepare_workdir(self.job, context.work_directory, context.workdirs, context.repos)
         self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note}
+        check_conversation(self.job, workdir.path)
+        self._note_before(workdir)
         return workdir
+
+    def _note_before(self, workdir: WorkDir) -> None:
+        from mam.work.git.changes import note_before
+
+        changes = note_before(self.job, self._context.work_directory, workdir, self._private)
+        if changes is not None:
+            self._begun["changes"] = changes
+
+    def _note_after(self, run: Json, *, is_wip: bool) -> None:
+        """Commits the worktree, and adds to the run what the job changed."""
+        if "changes" in run:
+            from mam.work.git.changes import note_after
+
+            work_directory = self._context.work_directory
+            run["changes"] = note_after(self.job, work_directory, run["changes"], self._private, is_wip=is_wip)
+
+    def _commit_if_cancelled(self) -> None:
+        """The claim is gone. The worktree of a cancelled job is committed; another worker may use that of any other."""
+        try:
+            now = self._claim.read()
+        except MamError:
+            return
+        if now.status is CANCELLED and now.attempt == self.job.attempt:
+            self._note_after(dict(self._begun), is_wip=True)
 
     # -- run and watch ---------------------------------------------------------------------------------------------
 
@@ -227,6 +254,7 @@ class Attempt:
     def _judge(self, workdir: WorkDir) -> Verdict:
         last, turn, run = self._last, self._turn, run_facts(self._begun, self._last)
         if self.supervision.ended_because == supervision.REVOKED:
+            self._commit_if_cancelled()
             return GiveUp()
         if was_interrupted(last, self.supervision.ended_because):
             return HandBack(run=run)
@@ -244,6 +272,7 @@ class Attempt:
         ending = self._failure(reported) or self._check(workdir)
         if ending is None:
             return HandBack(run=run)
+        self._note_after(run, is_wip=ending.reason is not None)
         if ending.reason is None and self.job.repository is not None and workdir.kind == "worktree":
             ending = self._deliver(ending, run)
         result = result_text(last, reported) if turn is None else turn.result(reported)
@@ -347,7 +376,7 @@ class Attempt:
         if self._removes_worktree:
             from mam.work.git.delivery import remove_clean_worktree
 
-            remove_clean_worktree(self._context.work_directory, job.job_id)
+            remove_clean_worktree(self._context.work_directory, job.workspace_id)
         return _described(job)
 
     def _with_report(self, ending: Ending, reported: Json) -> Ending:

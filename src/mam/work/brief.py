@@ -46,6 +46,8 @@ def _opening(job: Job, mark: str, place: str | None) -> str:
     again, where = "", "the current directory" if place is None else f"the directory {_shown(place)}"
     if job.attempt > 1:
         again = "\nEarlier attempts may have left work in this directory: look at what is there before you begin."
+    if job.continues is not None:
+        again = f"\nIt continues job {job.continues}, in the same conversation and the same directory.{again}"
     return (
         f"This is job {job.job_id}, attempt {job.attempt}. Work in {where}.{again}\n"
         f"Your task is the text between the two lines that carry the mark {mark}. How to report and what\n"

@@ -39,7 +39,7 @@ def prepare_workdir(
     try:
         if job.workspace == "workdir":
             return WorkDir(path=source_directory(job, mapping), kind="workdir", note=_note(job))
-        job_dir = JobDirectory(work_directory, job.job_id)
+        job_dir = JobDirectory(work_directory, job.workspace_id)
         job_dir.make()
         if job.workspace == "fresh":
             return _fresh(job_dir)

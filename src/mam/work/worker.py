@@ -6,6 +6,7 @@ and everything written is in the store.
 
 from __future__ import annotations
 
+import os
 import time
 from queue import Empty, SimpleQueue
 from threading import Thread, Timer
@@ -70,6 +71,7 @@ class Worker:
         self._taken = 0
         self._stopping = False
         self._next_label = 0
+        self._host = os.uname().nodename
         interest = Interest(labels=options.labels, is_free=self._is_free, holds=self._follows)
         self._follower = JournalFollower(context.registry.store, shadow, self._on_change, self._is_free, interest)
 
@@ -155,6 +157,7 @@ class Worker:
                     owner=self._options.owner,
                     lease_seconds=self._context.lease_seconds,
                     supervised=True,
+                    host=self._host,
                     job_id=self._options.job_id,
                 )
             )

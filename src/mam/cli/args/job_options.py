@@ -27,22 +27,26 @@ if TYPE_CHECKING:
     from mam.stores.port import Registration
 
 
-DEFAULT_RETRIES = Job.field_defaults["max_retries"]
-
-
 def add_job_options(parser: Parser) -> None:
     parser.add_argument("--agent", metavar="A", help=f"the kind of worker: {', '.join(AGENTS)}, …")
     parser.add_argument(
         "--agent-session", "-s", metavar="LABEL", help="the label, which selects the worker; default: the agent's name"
     )
+    add_limit_options(parser)
+    add_check_options(parser)
+    parser.add_argument("--workdir", metavar="DIR", help="the directory to work in; default: the current one")
+    _add_order(parser)
+    _add_running(parser)
+    _add_events(parser)
+
+
+def add_limit_options(parser: Parser) -> None:
     parser.add_argument("--timeout", type=parse_whole_seconds, metavar="S",
                         help="the longest time of an attempt, 0 for no limit (default 3600; human 0)")  # fmt: skip
     parser.add_argument("--idle-timeout", type=parse_whole_seconds, metavar="S",
                         help="time without output until it is quiet, 0 for never (default 120; human 0)")  # fmt: skip
-    parser.add_argument("--artifact", action="append", default=[], metavar="PATH",
-                        help="a file that must exist when the job completes; repeatable")  # fmt: skip
     parser.add_argument(
-        "--priority", type=number, metavar="N", default=0, help="workers claim a higher priority first (default 0)"
+        "--priority", type=number, metavar="N", help="workers claim a higher priority first (default 0)"
     )
     parser.add_argument("--at", metavar="T", help="the earliest start: +2h, 90s, 2026-11-15T10:00:00Z")
     parser.add_argument("--max-retries", type=number, metavar="N",
@@ -50,28 +54,16 @@ def add_job_options(parser: Parser) -> None:
     parser.add_argument("--retry-on-exit", action="store_true",
                         help="an exit code other than 0 is a retryable failure")  # fmt: skip
     parser.add_argument("--key", metavar="K", help="a unique key: a second job with it is not registered")
-    parser.add_argument("--workdir", metavar="DIR", help="the directory to work in; default: the current one")
-    _add_order(parser)
-    _add_running(parser)
-    _add_events(parser)
 
 
-def _add_order(parser: Parser) -> None:
-    group = parser.add_argument_group("order")
-    group.add_argument("--after", action="append", default=[], metavar="JOB",
-                       help="start after this job has completed; repeatable, or separated by commas")  # fmt: skip
-    group.add_argument("--on-dependency-failure", metavar="WHAT", default="hold",
-                       help="if it does not complete: hold (default), run or cancel")  # fmt: skip
-    group.add_argument("--exclusive", metavar="KEY", help="at most one job with this key runs at a time")
-
-
-def _add_running(parser: Parser) -> None:
-    group = parser.add_argument_group("execution")
-    group.add_argument("--fresh", action="store_true", help="run in a new, empty directory")
-    group.add_argument("--worktree", action="store_true", help="run in a new git worktree and branch")
+def add_check_options(parser: Parser) -> None:
+    """What the agent may do, and what mam checks."""
+    group = parser.add_argument_group("checks and rights")
+    group.add_argument("--artifact", action="append", default=[], metavar="PATH",
+                       help="a file that must exist when the job completes; repeatable")  # fmt: skip
     group.add_argument("--validate", metavar="SCRIPT",
                        help="a script that checks the outcome; mam stores its hash")  # fmt: skip
-    group.add_argument("--permissions", metavar="WORD", default="edit",
+    group.add_argument("--permissions", metavar="WORD",
                        help="what the agent may do unasked: ask, edit (files here) or full (default edit)")  # fmt: skip
     group.add_argument("--ask", action="store_true", help="the agent may ask a person (default: `[questions] ask`)")
     group.add_argument("--no-ask", action="store_true", help="the agent may not ask; what it may not do is refused")
@@ -83,6 +75,21 @@ def _add_running(parser: Parser) -> None:
         metavar="WHAT",
         help="after the idle timeout: show it as quiet (show, default) or stop the attempt (stop)",
     )
+
+
+def _add_order(parser: Parser) -> None:
+    group = parser.add_argument_group("order")
+    group.add_argument("--after", action="append", default=[], metavar="JOB",
+                       help="start after this job has completed; repeatable, or separated by commas")  # fmt: skip
+    group.add_argument("--on-dependency-failure", metavar="WHAT",
+                       help="if it does not complete: hold (default), run or cancel")  # fmt: skip
+    group.add_argument("--exclusive", metavar="KEY", help="at most one job with this key runs at a time")
+
+
+def _add_running(parser: Parser) -> None:
+    group = parser.add_argument_group("execution")
+    group.add_argument("--fresh", action="store_true", help="run in a new, empty directory")
+    group.add_argument("--worktree", action="store_true", help="run in a new git worktree and branch")
 
 
 def _add_events(parser: Parser) -> None:
@@ -99,31 +106,37 @@ def _add_events(parser: Parser) -> None:
 
 
 def choices_of(options: Options, config: Config) -> dict[str, Any]:
-    """The arguments of `draft_job` from the options."""
-    return {
+    """The parameters of `draft_job` that the options give."""
+    on_idle = config.on_idle if options.on_idle is None else options.on_idle
+    choices = {
         "label": options.agent_session,
         "timeout_sec": options.timeout,
         "idle_timeout_sec": options.idle_timeout,
         "artifacts": options.artifact,
         "priority": options.priority,
-        "due_ms": None if options.at is None else parse_when(options.at, SystemClock().now().wall_ms),
-        "max_retries": DEFAULT_RETRIES if options.max_retries is None else options.max_retries,
+        "due_ms": due_ms(options),
+        "max_retries": options.max_retries,
         "retry_on_exit": options.retry_on_exit,
         "key": options.key,
         "workdir": _workdir(options),
         "origin_host": os.uname().nodename,
         "after": _after(options),
-        "on_dependency_failure": _one_of("--on-dependency-failure", options.on_dependency_failure),
+        "on_dependency_failure": check_choice("--on-dependency-failure", options.on_dependency_failure),
         "exclusive": options.exclusive,
         "workspace": _workspace(options),
-        "validation": _validation(options),
-        "permissions": _one_of("--permissions", options.permissions),
+        "validation": trusted_script(options),
+        "permissions": check_choice("--permissions", options.permissions),
+        "on_idle": check_choice("--on-idle", on_idle),
         "may_ask": _may_ask(options, config),
         "model": options.model,
-        "on_idle": _one_of("--on-idle", config.on_idle if options.on_idle is None else options.on_idle),
         "broker": _broker(options, config),
         "topic_prefix": options.topic_prefix,
     }
+    return {name: choice for name, choice in choices.items() if choice is not None}
+
+
+def due_ms(options: Options) -> int | None:
+    return None if options.at is None else parse_when(options.at, SystemClock().now().wall_ms)
 
 
 def _may_ask(options: Options, config: Config) -> bool:
@@ -211,7 +224,10 @@ def _after(options: Options) -> list[str]:
     return names
 
 
-def _one_of(option: str, word: str) -> str:
+def check_choice(option: str, word: str | None) -> str | None:
+    """The word, if the option takes it or was not given."""
+    if word is None:
+        return None
     choices = CHOICES[option.removeprefix("--").replace("-", "_")]
     if word not in choices:
         raise BadInput(why=f"{option} takes {', '.join(choices[:-1])} or {choices[-1]}, not {word[:40]!r}")
@@ -224,7 +240,7 @@ def _workspace(options: Options) -> str:
     return "fresh" if options.fresh else "worktree" if options.worktree else "workdir"
 
 
-def _validation(options: Options) -> dict[str, Any] | None:
+def trusted_script(options: Options) -> dict[str, Any] | None:
     if options.validate is None:
         return None
     from mam.work.validator import trusted_validation

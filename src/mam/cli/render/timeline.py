@@ -35,6 +35,7 @@ def _what(event: str, line: Line) -> str:
         return f"{line.get('status', '')}, from another registry"
     if event == "registered":
         origin = f" (again: {line['retry_of']})" if line.get("retry_of") else ""
+        origin += f" (continues {line['continues']})" if line.get("continues") else ""
         return f"{line.get('status', '')}{origin}"
     return ""
 

@@ -26,7 +26,10 @@ def run(options: Options) -> int:
     if job.result is None:
         raise Refused(why=_why_none(job))
     if options.json:
-        print_json({"job_id": job.job_id, "status": job.status, "checked": job.checked, "result": job.result})
+        from mam.cli.render.changes import changes_json
+
+        facts = {"job_id": job.job_id, "status": job.status, "checked": job.checked, "result": job.result}
+        print_json({**facts, "changes": changes_json(job)})
     else:
         print_text(job.result)
     return 0

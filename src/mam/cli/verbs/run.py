@@ -19,6 +19,8 @@ import time
 from threading import Thread
 
 from mam.cli.args.job_options import add_job_options, choices_of, prompt_of, register_in_store
+from mam.cli.args.options import registry_of
+from mam.cli.render.changes import closing_lines
 from mam.cli.render.closing import closing_line
 from mam.cli.render.streams import print_job, print_json, say
 from mam.cli.render.text import one_line
@@ -52,6 +54,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("word", nargs="*", metavar="PROMPT", help="the task; or COMMAND ARGS… behind --")
     parser.add_argument("--prompt", metavar="TEXT", help="the task, as PROMPT")
     parser.add_argument("--prompt-file", metavar="FILE", help="read the task from a file, or from stdin for -")
+    parser.add_argument("--continue", metavar="JOB", help="in the conversation and the directory of this job")
     parser.add_argument("--detach", "-d", action="store_true", help="print the id and return at once")
     add_job_options(parser)
     parser.takes_command = True
@@ -61,12 +64,7 @@ def run(options: Options) -> int:
     if os.environ.get("MAM_SOCKET") and options.store is None and options.registry_dir is None:
         raise BadInput(why="`mam run` does not work inside a job; use `mam register` and `mam wait`")
     config = load_config()
-    prompt, agent = _prompt_and_agent(options, config)
-    choices = choices_of(options, config)
-    if options.command and not options.after:  # a dependency may still create the program
-        _check_program(options.command[0], choices["workdir"], choices["workspace"])
-    registry, registration = register_in_store(options, config, prompt=prompt, agent=agent, choices=choices)
-    job = registration.job
+    registry, job = _registered(options, config) if getattr(options, "continue") is None else _continued(options)
 
     def start() -> Popen[bytes]:
         return _start_worker(options, registry, job)
@@ -79,15 +77,38 @@ def run(options: Options) -> int:
     return _follow(registry, job, start, as_json=options.json)
 
 
-def _prompt_and_agent(options: Options, config: Config) -> tuple[str, str]:
-    """Only words behind -- are a command; mam never runs a prompt as a script."""
-    if options.command is not None:
-        return _command(options), SHELL
+def _registered(options: Options, config: Config) -> tuple[Registry, Job]:
+    prompt, agent = _prompt_and_agent(options, config)
+    choices = choices_of(options, config)
+    if options.command and not options.after:  # a dependency may still create the program
+        _check_program(options.command[0], choices["workdir"], choices["workspace"])
+    registry, registration = register_in_store(options, config, prompt=prompt, agent=agent, choices=choices)
+    return registry, registration.job
+
+
+def _continued(options: Options) -> tuple[Registry, Job]:
+    from mam.cli.args.continuing import continuation_choices, register_continuation
+
+    choices, registry, name = continuation_choices(options), registry_of(options), getattr(options, "continue")
+    if options.command is not None and registry.get(name).agent != SHELL:
+        raise BadInput(why=f"job {name[:80]} ran no command, so a prompt continues it")
+    prompt = _only_prompt(options) if options.command is None else _command(options)
+    return registry, register_continuation(registry, name, prompt, choices).job
+
+
+def _only_prompt(options: Options) -> str:
     if len(options.word) > 1:
         words = " ".join(options.word)
         raise BadInput(why=f'put the prompt in quotes: mam run "{words[:60]}"; a command follows --')
     options.word = options.word[0] if options.word else None
-    return prompt_of(options), options.agent if options.agent is not None else _agent(config)
+    return prompt_of(options)
+
+
+def _prompt_and_agent(options: Options, config: Config) -> tuple[str, str]:
+    """Only words behind -- are a command; mam never runs a prompt as a script."""
+    if options.command is not None:
+        return _command(options), SHELL
+    return _only_prompt(options), options.agent if options.agent is not None else _agent(config)
 
 
 def _command(options: Options) -> str:
@@ -180,6 +201,8 @@ def _follow(registry: Registry, job: Job, start: Callable[[], Popen[bytes]], *, 
         print_json(job.to_json())
     else:
         say(closing_line(job, short))
+        for line in closing_lines(job):
+            sys.stderr.write(f"  {line}\n")
     return 0 if job.status is COMPLETED else WAS_CANCELLED if job.status is CANCELLED else ENDED_IN_ERROR
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from mam.cli.args.options import registry_of
 from mam.cli.render.streams import print_json, print_json_array, print_row, say
 from mam.errors import BadInput, UnknownJob, WorkspaceKept
+from mam.jobs.continuation import conversation_key
 from mam.jobs.input_rules import is_job_id
 from mam.jobs.status import RUNNING
 from mam.work.cleanup import list_workspaces, remove_workspace
@@ -70,6 +71,7 @@ def _resolved(registry: Registry, directory: str, name: str) -> str:
         if is_job_id(name) and any(place.job_id == name for place in list_workspaces(directory)):
             return name
         raise
-    if job.status is RUNNING:
-        raise WorkspaceKept(job=job.job_id, why="the job is running in it; `mam cancel` stops the job")
+    holder = job.job_id if job.status is RUNNING else registry.store.holder(conversation_key(job))
+    if holder is not None:
+        raise WorkspaceKept(job=job.job_id, why=f"job {holder[:8]} is running in it; `mam cancel` stops the job")
     return job.job_id

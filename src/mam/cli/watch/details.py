@@ -15,6 +15,7 @@ from mam.cli.render.text import one_line
 from mam.cli.verbs.output import output_log
 from mam.cli.watch.drawing import shorten_ids
 from mam.conversation.reader import read_all
+from mam.jobs.changed_files import changes_of
 from mam.jobs.status import RUNNING
 from mam.util.clock import parse_time
 from mam.util.human_time import format_age
@@ -78,6 +79,8 @@ def _facts(job: Job) -> list[str]:
         ("checked:", checks.get("problem") or ("passed" if checks else None)),
         ("lost", f"{job.losses} of {job.max_losses} times" if job.losses else None),
         ("retried", f"{job.retries} of {job.max_retries} times" if job.retries else None),
+        ("changed", changes.summary() if (changes := changes_of(job)) is not None else None),
+        ("continues", job.continues[:8] if job.continues else None),
         ("the retry of", job.retry_of[:8] if job.retry_of else None),
         ("child of", job.parent_id[:8] if job.parent_id else None),
         ("result:", job.result.strip()[-400:] if job.result and job.said else None),

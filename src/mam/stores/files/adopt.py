@@ -212,12 +212,12 @@ def insert_new(store: FilesStore, job: Job, moment: Moment) -> None:
 
 
 def without_duplicates(store: FilesStore, job: Job) -> Job:
-    """Removes from a copied record what only one job can have: its key, the retry of a job, and a running exclusive
-    key."""
-    if store._registered_before(job.replace(retry_of=None)) is not None:
-        job = job.replace(key=None)
-    if store._registered_before(job.replace(key=None)) is not None:
-        job = job.replace(retry_of=None)
+    """Removes from a copied record what only one job can have: its key, the retry or the continuation of a job, and a
+    running exclusive key."""
+    for name in ("key", "retry_of", "continues"):
+        others = {other: None for other in ("key", "retry_of", "continues") if other != name}
+        if store._registered_before(job.replace(**others)) is not None:
+            job = job.replace(**{name: None})
     if job.status is RUNNING and _rival(store, job) is not None:
         job = job.replace(status=PENDING)
     return job

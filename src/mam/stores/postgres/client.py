@@ -42,7 +42,7 @@ _PREPARED_AFTER = 2
 """A statement is prepared when it was sent so often: preparing takes a round trip, which a short command cannot win
 back."""
 
-_NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "asking", "due_ms"]
+_NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "asking", "due_ms", "host"]
 _PARTS = {
     "schema": "mam",
     "jobs": "mam.job",

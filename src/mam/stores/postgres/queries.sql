@@ -21,7 +21,7 @@ WITH clock AS MATERIALIZED (
 ), head AS MATERIALIZED (
     SELECT number AS first, coalesce(%(lease_seconds)s::double precision, nullif(timeout_sec, 0), 86400) AS seconds
     FROM mam.job
-    WHERE label = %(label)s AND status = 'pending' AND blocked = 0
+    WHERE label = %(label)s AND status = 'pending' AND blocked = 0 AND host IN ('', %(host)s)
       AND (exclusive IS NULL
            OR NOT EXISTS (SELECT FROM mam.job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
       AND NOT EXISTS (SELECT FROM mam.job AS late WHERE late.due_ms <= (SELECT ms FROM clock) AND late.blocked < 2)
@@ -182,7 +182,7 @@ SELECT EXISTS (SELECT FROM mam.job WHERE due_ms <= %(wall_ms)s AND blocked < 2),
 -- name: first pending
 SELECT {columns} FROM mam.job
 WHERE label = %(label)s AND status = 'pending' AND blocked = 0
-  AND agent NOT IN (SELECT json_array_elements_text(%(skipped)s::json))
+  AND host IN ('', %(host)s) AND agent NOT IN (SELECT json_array_elements_text(%(skipped)s::json))
   AND (exclusive IS NULL
        OR NOT EXISTS (SELECT FROM mam.job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
 ORDER BY priority DESC, number LIMIT 1 FOR NO KEY UPDATE OF job SKIP LOCKED
@@ -190,7 +190,7 @@ ORDER BY priority DESC, number LIMIT 1 FOR NO KEY UPDATE OF job SKIP LOCKED
 -- name: this pending
 SELECT {columns} FROM mam.job
 WHERE job_id = %(job_id)s AND label = %(label)s AND status = 'pending' AND blocked < 2
-  AND agent NOT IN (SELECT json_array_elements_text(%(skipped)s::json))
+  AND host IN ('', %(host)s) AND agent NOT IN (SELECT json_array_elements_text(%(skipped)s::json))
   AND (exclusive IS NULL
        OR NOT EXISTS (SELECT FROM mam.job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
 FOR NO KEY UPDATE OF job SKIP LOCKED
@@ -309,16 +309,16 @@ SELECT count(*) FROM (
 ) AS pending WHERE priority > %(priority)s OR (priority = %(priority)s AND number < %(number)s)
 
 -- name: unblock heads
--- The first of each agent of a label; one step for each, however many wait.
-WITH RECURSIVE head (number, label, agent) AS (
-    (SELECT number, label, agent FROM mam.job WHERE exclusive = %(key)s AND status = 'pending' AND blocked < 2
-     ORDER BY label, agent, priority DESC, number LIMIT 1)
+-- The first of each agent and host of a label; one step for each, however many wait.
+WITH RECURSIVE head (number, label, agent, host) AS (
+    (SELECT number, label, agent, host FROM mam.job WHERE exclusive = %(key)s AND status = 'pending' AND blocked < 2
+     ORDER BY label, agent, host, priority DESC, number LIMIT 1)
     UNION ALL
-    SELECT next.number, next.label, next.agent
-    FROM head, LATERAL (SELECT number, label, agent FROM mam.job
+    SELECT next.number, next.label, next.agent, next.host
+    FROM head, LATERAL (SELECT number, label, agent, host FROM mam.job
                         WHERE exclusive = %(key)s AND status = 'pending' AND blocked < 2
-                          AND (job.label, job.agent) > (head.label, head.agent)
-                        ORDER BY label, agent, priority DESC, number LIMIT 1) AS next
+                          AND (job.label, job.agent, job.host) > (head.label, head.agent, head.host)
+                        ORDER BY label, agent, host, priority DESC, number LIMIT 1) AS next
 )
 UPDATE mam.job SET blocked = 0 WHERE number IN (SELECT number FROM head)
 
@@ -349,8 +349,8 @@ WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json)) AND ended_a
 ORDER BY number FOR UPDATE
 
 -- name: insert archived
-INSERT INTO mam.archive (job_id, number, key, retry_of, root, record, events)
-VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(root)s, %(record)s, %(events)s)
+INSERT INTO mam.archive (job_id, number, key, retry_of, continues, root, record, events)
+VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(continues)s, %(root)s, %(record)s, %(events)s)
 ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
 
 -- name: which archived

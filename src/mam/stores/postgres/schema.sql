@@ -63,6 +63,8 @@ CREATE TABLE mam.job (
     extra               json NOT NULL,
     prompt              text NOT NULL,
     asking              smallint NOT NULL DEFAULT 0,     -- open questions of the job
+    continues           text COLLATE "C",                -- the job whose conversation it continues
+    host                text COLLATE "C" NOT NULL DEFAULT '',  -- the only host that can claim it, as it has the conversation; empty: any
     CHECK (status <> 'running' OR (due_ms IS NOT NULL AND lease_expires_at IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, vacuum_index_cleanup = on);
 -- The settings: claims and ends leave old versions of rows behind, and the vacuum comes before claims feel them.
@@ -81,7 +83,8 @@ CREATE UNIQUE INDEX job_retry_of ON mam.job (retry_of) WHERE retry_of IS NOT NUL
 CREATE INDEX job_root ON mam.job (root) WHERE root IS NOT NULL;
 CREATE INDEX job_parent ON mam.job (parent_id, number) WHERE parent_id IS NOT NULL;
 CREATE INDEX job_claimant ON mam.job (claimant_agent) WHERE claimant_agent IS NOT NULL;
-CREATE INDEX job_exclusive ON mam.job (exclusive, label, agent, priority DESC, number)
+CREATE UNIQUE INDEX job_continues ON mam.job (continues) WHERE continues IS NOT NULL;
+CREATE INDEX job_exclusive ON mam.job (exclusive, label, agent, host, priority DESC, number)
     WHERE exclusive IS NOT NULL AND status = 'pending';
 -- At most one job of a key runs.
 CREATE UNIQUE INDEX job_holder ON mam.job (exclusive) WHERE exclusive IS NOT NULL AND status = 'running';
@@ -186,11 +189,13 @@ CREATE TABLE mam.archive (
     retry_of text COLLATE "C",
     root     text COLLATE "C",
     record   json NOT NULL,  -- the whole record
-    events   json NOT NULL
+    events   json NOT NULL,
+    continues text COLLATE "C"
 );
 CREATE INDEX archive_number ON mam.archive (number);
 CREATE UNIQUE INDEX archive_key ON mam.archive (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX archive_retry_of ON mam.archive (retry_of) WHERE retry_of IS NOT NULL;
+CREATE UNIQUE INDEX archive_continues ON mam.archive (continues) WHERE continues IS NOT NULL;
 CREATE INDEX archive_root ON mam.archive (root) WHERE root IS NOT NULL;
 
 -- Secrets, which a record must not hold. A role reads its own; the owner of the table reads all.

@@ -23,6 +23,7 @@ def claim_values(request: ClaimRequest) -> Json:
         "lease_seconds": request.lease_seconds,
         "claim_id": request.claim_id or new_claim_id(),
         "supervised": request.supervised,
+        "host": request.host,
         "agent_id": request.agent_id,
         "generation_id": request.generation_id,
         "by": "worker" if request.supervised else "pick",

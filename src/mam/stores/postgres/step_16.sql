@@ -85,3 +85,13 @@ CREATE POLICY own ON mam.secret USING (owner = current_user) WITH CHECK (owner =
 -- Tells a role that may not read the secrets of a job that there are some: it must not send unsigned events of a signed job.
 CREATE FUNCTION mam.count_secrets(job text) RETURNS bigint LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog
     AS 'SELECT count(*) FROM mam.secret WHERE job_id = job';
+
+-- Continuations: the job that a job continues, and the only host that can claim it (mam.jobs.continuation).
+ALTER TABLE mam.job ADD COLUMN continues text COLLATE "C";
+ALTER TABLE mam.job ADD COLUMN host text COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE mam.archive ADD COLUMN continues text COLLATE "C";
+CREATE UNIQUE INDEX job_continues ON mam.job (continues) WHERE continues IS NOT NULL;
+CREATE UNIQUE INDEX archive_continues ON mam.archive (continues) WHERE continues IS NOT NULL;
+DROP INDEX mam.job_exclusive;
+CREATE INDEX job_exclusive ON mam.job (exclusive, label, agent, host, priority DESC, number)
+    WHERE exclusive IS NOT NULL AND status = 'pending';

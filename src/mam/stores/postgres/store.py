@@ -197,7 +197,7 @@ class PostgresStore(SqlStore):
     # -- registering -------------------------------------------------------------------------------------------------
 
     def register(self, draft: Job) -> Registration:
-        if draft.key or draft.retry_of or draft.after or draft.exclusive:
+        if draft.key or draft.retry_of or draft.continues or draft.after or draft.exclusive:
             return super().register(draft)
         act_id = new_claim_id()
 
@@ -240,7 +240,7 @@ class PostgresStore(SqlStore):
         """Takes the locks first: a transaction that waited for them sees what their holder wrote."""
         if draft.exclusive is not None:
             self._rows("lock", name=f"key {draft.exclusive}")
-        chains = [*draft.after, *([] if draft.retry_of is None else [draft.retry_of])]
+        chains = [*draft.after, *(job_id for job_id in (draft.retry_of, draft.continues) if job_id is not None)]
         for root in sorted({self._root(job_id) for job_id in chains}):
             self._rows("lock", name=f"chain {root}")
         return super()._register(draft)

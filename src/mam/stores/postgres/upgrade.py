@@ -49,6 +49,7 @@ def upgrade(server: Server, connection: Connection, schema: str) -> None:
             for _number, record, prompt, events, root in page:
                 job = _job(server, record, prompt)
                 names = {"job_id": job.job_id, "number": job.number, "key": job.key, "retry_of": job.retry_of}
+                names["continues"] = None
                 whole = to_bytes(job.to_json()).decode()
                 rows.append({**names, "root": root, "record": whole, "events": events})
             cursor.executemany(text(QUERIES["insert archived"]), rows)

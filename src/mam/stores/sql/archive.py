@@ -41,6 +41,7 @@ class SqlArchive(SqlBase):
                 number=job.number,
                 key=job.key,
                 retry_of=job.retry_of,
+                continues=job.continues,
                 root=self._root_of(job),
                 record=to_json_text(job.to_json()),
                 events=to_json_text(one.events),

@@ -9,8 +9,8 @@ SHARED = __file__
 """`load_queries(SHARED)` loads the queries that both databases run."""
 
 FIXED = (
-    "number", "job_id", "version", "root", "awaited", "prompt", "created_at", "key", "retry_of", "parent_id",
-    "exclusive",
+    "number", "job_id", "version", "root", "awaited", "prompt", "created_at", "key", "retry_of", "continues",
+    "parent_id", "exclusive",
 )  # fmt: skip
 """Columns that no act on a registered job sets; the prompt has a query of its own."""
 

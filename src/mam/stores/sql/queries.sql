@@ -10,6 +10,9 @@ SELECT {columns} FROM {jobs} WHERE key = :value
 -- name: job by retry_of
 SELECT {columns} FROM {jobs} WHERE retry_of = :value
 
+-- name: job by continues
+SELECT {columns} FROM {jobs} WHERE continues = :value
+
 -- name: is taken
 SELECT 1 FROM {schema}.job WHERE job_id = :job_id UNION ALL SELECT 1 FROM {schema}.archive WHERE job_id = :job_id
 
@@ -124,6 +127,9 @@ SELECT record FROM {schema}.archive WHERE key = :value
 
 -- name: archived by retry_of
 SELECT record FROM {schema}.archive WHERE retry_of = :value
+
+-- name: archived by continues
+SELECT record FROM {schema}.archive WHERE continues = :value
 
 -- name: archived with prefix
 SELECT job_id FROM {schema}.archive WHERE job_id >= :prefix AND job_id < :behind ORDER BY job_id LIMIT :limit

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 from mam.errors import BadRecord
+from mam.jobs.continuation import bound_host
 from mam.jobs.lease import Lease
 from mam.jobs.question import count_open
 from mam.jobs.record import NO_BROKER, Job, parse_job
@@ -27,8 +28,8 @@ FREE, BLOCKED, UNREADABLE = 0, 1, 2
 SAME = (
     "job_id", "created_at", "updated_at", "agent", "timeout_sec", "idle_timeout_sec", "last_seq", "number", "priority",
     "attempt", "claim_id", "owner", "claimed_at", "heard_at", "ended_at", "ended_attempt", "losses", "max_losses",
-    "retries", "max_retries", "waiting_for", "due_at", "reason", "result", "key", "retry_of", "workdir", "origin_host",
-    "exclusive", "parent_id",
+    "retries", "max_retries", "waiting_for", "due_at", "reason", "result", "key", "retry_of", "continues", "workdir",
+    "origin_host", "exclusive", "parent_id",
 )  # fmt: skip
 """Fields whose column has their name and holds their value."""
 
@@ -133,6 +134,7 @@ def column_values(job: Job, moment: Moment) -> Json:
     values["claimant_agent"] = None if claimant is None else claimant["agent_id"]
     values["claimant_generation"] = None if claimant is None else claimant["generation_id"]
     values["due_boot"], values["due_ms"] = _due(job, moment)
+    values["host"] = bound_host(job)
     # A job with an exclusive key is blocked until `Blocking.rebalance` has compared it with the others of its key.
     values["blocked"] = BLOCKED if job.exclusive is not None and job.status is PENDING else FREE
     values["asking"] = count_open(job) if job.questions else 0

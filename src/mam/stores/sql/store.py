@@ -72,8 +72,8 @@ class SqlStore(SqlArchive):
         return Registration(job=change.job, created=True)
 
     def _registered_before(self, draft: Job) -> Job | None:
-        """The job with the same key, or the earlier retry of the same job, in the registry or the archive."""
-        for name, value in (("key", draft.key), ("retry_of", draft.retry_of)):
+        """The job with the same key, or the earlier retry or continuation of the same job, also in the archive."""
+        for name, value in (("key", draft.key), ("retry_of", draft.retry_of), ("continues", draft.continues)):
             if value is None:
                 continue
             found = self._job(f"job by {name}", value=value)
@@ -134,18 +134,19 @@ class SqlStore(SqlArchive):
         wanted = [] if request.job_id is None else [request.job_id]
         wanted = wanted or probe_jobs(pauses, request.label, moment)
         for job_id in wanted:
-            row = self._find_pending(request.label, job_id, paused_agents(pauses, request.label, moment, job_id))
+            row = self._find_pending(request, job_id, paused_agents(pauses, request.label, moment, job_id))
             if row is not None:
                 return row
         if request.job_id is not None:
             return None
-        return self._find_pending(request.label, None, paused_agents(pauses, request.label, moment))
+        return self._find_pending(request, None, paused_agents(pauses, request.label, moment))
 
-    def _find_pending(self, label: str, job_id: str | None, skipped: frozenset[str] | None) -> Row | None:
+    def _find_pending(self, request: ClaimRequest, job_id: str | None, skipped: frozenset[str] | None) -> Row | None:
         if skipped is None:
             return None
         query = "first pending" if job_id is None else "this pending"
-        rows = self._rows(query, label=label, job_id=job_id, skipped=json.dumps(sorted(skipped)))
+        wanted = {"label": request.label, "host": request.host, "job_id": job_id}
+        rows = self._rows(query, **wanted, skipped=json.dumps(sorted(skipped)))
         return parse_row(rows[0], self.address) if rows else None
 
     # -- sessions ----------------------------------------------------------------------------------------------------

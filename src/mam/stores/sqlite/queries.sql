@@ -23,14 +23,15 @@ SELECT EXISTS (SELECT 1 FROM job INDEXED BY job_due
 
 -- name: first pending
 SELECT {columns} FROM job INDEXED BY job_pending JOIN prompt USING (number)
-WHERE label = :label AND status = 'pending' AND blocked = 0 AND agent NOT IN (SELECT value FROM json_each(:skipped))
+WHERE label = :label AND status = 'pending' AND blocked = 0 AND host IN ('', :host)
+  AND agent NOT IN (SELECT value FROM json_each(:skipped))
   AND (exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
 ORDER BY priority DESC, number LIMIT 1
 
 -- name: this pending
 SELECT {columns} FROM job JOIN prompt USING (number)
 WHERE job_id = :job_id AND label = :label AND status = 'pending' AND blocked < 2
-  AND agent NOT IN (SELECT value FROM json_each(:skipped))
+  AND host IN ('', :host) AND agent NOT IN (SELECT value FROM json_each(:skipped))
   AND (exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
 
 -- name: due
@@ -150,17 +151,17 @@ SELECT count(*) FROM (
 ) WHERE priority > :priority OR (priority = :priority AND number < :number)
 
 -- name: unblock heads
--- The first of each agent of a label; one step for each, however many wait.
-WITH RECURSIVE head (number, label, agent) AS (
-    SELECT * FROM (SELECT number, label, agent FROM job
+-- The first of each agent and host of a label; one step for each, however many wait.
+WITH RECURSIVE head (number, label, agent, host) AS (
+    SELECT * FROM (SELECT number, label, agent, host FROM job
                    WHERE exclusive = :key AND status = 'pending' AND blocked < 2
-                   ORDER BY label, agent, priority DESC, number LIMIT 1)
+                   ORDER BY label, agent, host, priority DESC, number LIMIT 1)
     UNION ALL
-    SELECT job.number, job.label, job.agent
+    SELECT job.number, job.label, job.agent, job.host
     FROM head JOIN job ON job.number = (SELECT number FROM job
                                         WHERE exclusive = :key AND status = 'pending' AND blocked < 2
-                                          AND (label, agent) > (head.label, head.agent)
-                                        ORDER BY label, agent, priority DESC, number LIMIT 1)
+                                          AND (label, agent, host) > (head.label, head.agent, head.host)
+                                        ORDER BY label, agent, host, priority DESC, number LIMIT 1)
 )
 UPDATE job SET blocked = 0 WHERE number IN (SELECT number FROM head)
 
@@ -185,8 +186,8 @@ WHERE job_id IN (SELECT value FROM json_each(:job_ids))
   AND number < (SELECT max(number) FROM job)
 
 -- name: insert archived
-INSERT OR REPLACE INTO archive (job_id, number, key, retry_of, root, record, events)
-VALUES (:job_id, :number, :key, :retry_of, :root, :record, :events)
+INSERT OR REPLACE INTO archive (job_id, number, key, retry_of, continues, root, record, events)
+VALUES (:job_id, :number, :key, :retry_of, :continues, :root, :record, :events)
 
 -- name: which archived
 SELECT job_id FROM archive WHERE job_id IN (SELECT value FROM json_each(:job_ids))

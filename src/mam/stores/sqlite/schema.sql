@@ -63,6 +63,8 @@ CREATE TABLE job (
     origin_host         TEXT,
     extra               TEXT NOT NULL CHECK (json_type(extra) = 'object'),
     asking              INTEGER NOT NULL DEFAULT 0,  -- open questions of the job
+    continues           TEXT,                        -- the job whose conversation it continues
+    host                TEXT NOT NULL DEFAULT '',    -- the only host that can claim it, as it has the conversation; empty: any
     CHECK (status <> 'running' OR (due_ms IS NOT NULL AND lease_expires_at IS NOT NULL))
 ) STRICT;
 
@@ -86,7 +88,8 @@ CREATE UNIQUE INDEX job_retry_of ON job (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX job_root ON job (root) WHERE root IS NOT NULL;
 CREATE INDEX job_parent ON job (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX job_claimant ON job (claimant_agent) WHERE claimant_agent IS NOT NULL;
-CREATE INDEX job_exclusive ON job (exclusive, label, agent, priority DESC, number) WHERE exclusive IS NOT NULL AND status = 'pending';
+CREATE UNIQUE INDEX job_continues ON job (continues) WHERE continues IS NOT NULL;
+CREATE INDEX job_exclusive ON job (exclusive, label, agent, host, priority DESC, number) WHERE exclusive IS NOT NULL AND status = 'pending';
 -- At most one job of a key runs.
 CREATE UNIQUE INDEX job_holder ON job (exclusive) WHERE exclusive IS NOT NULL AND status = 'running';
 
@@ -136,11 +139,13 @@ CREATE TABLE archive (
     retry_of TEXT,
     root     TEXT,
     record   TEXT NOT NULL,  -- the whole record
-    events   TEXT NOT NULL
+    events   TEXT NOT NULL,
+    continues TEXT
 ) STRICT;
 CREATE INDEX archive_number ON archive (number);
 CREATE UNIQUE INDEX archive_key ON archive (key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX archive_retry_of ON archive (retry_of) WHERE retry_of IS NOT NULL;
+CREATE UNIQUE INDEX archive_continues ON archive (continues) WHERE continues IS NOT NULL;
 CREATE INDEX archive_root ON archive (root) WHERE root IS NOT NULL;
 
 -- The position of each named consumer in the journal.

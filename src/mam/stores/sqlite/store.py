@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 WAIT_SECONDS = 10.0
-_NAMES = [*(name for name in COLUMNS if name not in ("prompt", "version")), "blocked", "asking", "due_boot", "due_ms"]
+_PLACED = ("blocked", "asking", "due_boot", "due_ms", "host")
+"""Columns that mam computes from the job."""
+_NAMES = [*(name for name in COLUMNS if name not in ("prompt", "version")), *_PLACED]
 _UPDATED = [name for name in _NAMES if name not in (*FIXED, "label", "agent", "priority")]
 """SQLite rewrites every index whose columns a statement names; the order of the queue has a query of its own."""
 

@@ -20,6 +20,7 @@ pytest.register_assert_rewrite(
         f"mam.testing.{name}"
         for name in (
             "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.consumers",
+            "conformance.continuations",
             "conformance.dependencies", "conformance.durability", "conformance.exclusive", "conformance.children",
             "conformance.fences", "conformance.generations", "conformance.outputs", "conformance.pauses",
             "conformance.questions", "conformance.edits",
@@ -34,6 +35,7 @@ from mam.testing.conformance.archives import Archives  # noqa: E402 - after the 
 from mam.testing.conformance.children import Children  # noqa: E402
 from mam.testing.conformance.claims import Claims  # noqa: E402
 from mam.testing.conformance.consumers import Consumers, DurableConsumers  # noqa: E402
+from mam.testing.conformance.continuations import Continuations  # noqa: E402
 from mam.testing.conformance.dependencies import Dependencies  # noqa: E402
 from mam.testing.conformance.durability import Durability  # noqa: E402
 from mam.testing.conformance.edits import Edits  # noqa: E402
@@ -57,7 +59,7 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 class InProcessConformance(
     Registrations, Claims, Fences, Supervising, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses,
-    Generations, Archives, Children, Consumers, Outputs, Questions, Edits, Races,
+    Continuations, Generations, Archives, Children, Consumers, Outputs, Questions, Edits, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 

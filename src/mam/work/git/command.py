@@ -19,6 +19,7 @@ from mam.work.host_checks import reports_shortage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import IO
 
     from mam.work.git.guards import Pairs
@@ -27,6 +28,7 @@ QUICK_SECONDS = 60.0
 LONG_SECONDS = 600.0
 OUTPUT_LIMIT = 1 << 20
 _ERROR_LIMIT = 1 << 14
+_PART = 1 << 16
 
 
 class GitFailed(Exception):
@@ -47,6 +49,8 @@ class Git(Frozen):
     """The transports that git may use."""
     keep_open: tuple[int, ...] = ()
     """Descriptors that git inherits: the lock of the workspace."""
+    index: str | None = None
+    """An index of mam's own, in place of the repository's."""
 
     def text(
         self, *words: str, seconds: float = QUICK_SECONDS, limit: int = OUTPUT_LIMIT, given: str | None = None
@@ -61,27 +65,56 @@ class Git(Frozen):
         """The one path that git prints, whatever characters it contains."""
         return self.text(*words).removesuffix("\n")
 
+    def outcome(self, *words: str) -> tuple[int, str]:
+        """git's exit code and output, for commands whose code is an answer."""
+        return self._run(words, LONG_SECONDS, OUTPUT_LIMIT)[:2]
+
+    def stream(self, *words: str) -> Iterator[bytes]:
+        """git's output in parts, however long. git ends when the reader stops. Raises GitFailed if git fails."""
+        from tempfile import TemporaryFile
+
+        with TemporaryFile() as errors, self._start(words, subprocess.DEVNULL, errors) as process:
+            assert process.stdout is not None
+            try:
+                while part := os.read(process.stdout.fileno(), _PART):
+                    yield part
+                code = process.wait()
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+            errors.seek(0)
+            if code:
+                said = _last_line(errors.read(_ERROR_LIMIT).decode(errors="replace"))
+                raise GitFailed(said or f"git {words[0]} ended with {code}")
+
     def succeeds(self, *words: str) -> bool:
         return self._run(words, QUICK_SECONDS, OUTPUT_LIMIT)[0] == 0
 
     def _run(
         self, words: tuple[str, ...], seconds: float, limit: int, given: str | None = None
     ) -> tuple[int, str, str]:
-        environ = environment(os.environ, self.settings, self.transports)
+        with _readable(given) as read:
+            process = self._start(words, read, subprocess.PIPE)
+        with process:
+            return _collect(process, words[0], seconds, limit)
+
+    def _start(self, words: tuple[str, ...], read: int | IO[bytes], errors: int | IO[bytes]) -> subprocess.Popen[bytes]:
+        environ = self._environment()
         program = find_program("git", environ)
         if program is None:
             raise GitFailed("git is not on PATH")
         argv = [program, "--no-pager", "--literal-pathspecs", *self.where, *words]
         try:
-            with _readable(given) as read:
-                process = subprocess.Popen(
-                    argv, env=environ, cwd="/", stdin=read, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                    pass_fds=self.keep_open, start_new_session=True,
-                )  # fmt: skip
+            return subprocess.Popen(
+                argv, env=environ, cwd="/", stdin=read, stdout=subprocess.PIPE, stderr=errors,
+                pass_fds=self.keep_open, start_new_session=True,
+            )  # fmt: skip
         except (OSError, ValueError) as error:
             raise GitFailed(f"git cannot be started: {error}") from None
-        with process:
-            return _collect(process, words[0], seconds, limit)
+
+    def _environment(self) -> dict[str, str]:
+        environ = environment(os.environ, self.settings, self.transports)
+        return environ if self.index is None else {**environ, "GIT_INDEX_FILE": self.index}
 
 
 def discover(directory: str, keep_open: tuple[int, ...] = ()) -> Git:

@@ -1,6 +1,6 @@
 """Delivers the work of a job that names a repository: commits it, pushes the branch, and opens a pull request if asked.
 
-The agent has ended and its work was checked. mam commits what the agent left uncommitted, under mam's name. Without
+The agent has ended and its work was checked. mam commits what the agent left uncommitted. Without
 changes there is no branch.
 """
 
@@ -15,9 +15,9 @@ from mam.machine.environment import find_program, without_secrets
 from mam.util.frozen import Frozen
 from mam.work.cleanup import inspect_workspace, remove_workspace
 from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, with_transports
+from mam.work.git.commits import commit_worktree, short_line, title
 from mam.work.git.mirrors import guarded_service, is_local, locked_mirror, redact_address, repository_address
-from mam.work.git.staging import stage
-from mam.work.git.worktrees import branch_commit, read_plan
+from mam.work.git.worktrees import read_plan
 from mam.work.job_dir import JobDirectory, write_private
 
 TYPE_CHECKING = False
@@ -30,14 +30,8 @@ COMMAND = (
     "gh", "pr", "create", "--repo", "{name}", "--head", "{branch}", "--base", "{base}", "--title", "{title}",
     "--body-file", "{body}",
 )  # fmt: skip
-_WHO = tuple(
-    (f"{who}.{key}", value)
-    for who in ("user", "author", "committer")
-    for key, value in (("name", "mam"), ("email", "mam@localhost"))
-)
 _TRIES, _PAUSE_SECONDS = 3, 2.0
 _COMMAND_SECONDS = 120.0
-_TITLE_LIMIT = 72
 
 
 class Delivery(Frozen):
@@ -56,13 +50,15 @@ class Undelivered(Exception):
 
 def deliver(job: Job, work_directory: str, repos: Mapping[str, str], command: Sequence[str], private: str) -> Delivery:
     """`private` is the prefix of the attempt's own files; the text of a pull request is one of them."""
-    job_dir = JobDirectory(work_directory, job.job_id)
+    job_dir = JobDirectory(work_directory, job.workspace_id)
     plan = read_plan(job_dir)
     assert plan is not None
     assert job.repository is not None
     with job_dir.locked() as lock:
         try:
-            commits, nested = _committed(job, job_dir, plan, lock)
+            tip, nested = commit_worktree(job, job_dir, plan, lock, is_wip=False)
+            git = at(plan["repository"], keep_open=(lock,))
+            commits = int(git.path("rev-list", "--count", f"{plan['base']}..{tip}"))
         except (GitFailed, OSError) as failed:
             return Delivery(run={}, reason=f"its work could not be committed: {failed}; it is in {job_dir.worktree}")
     facts: Json = {"branch": plan["branch"] if commits else None, "commits": commits}
@@ -82,6 +78,11 @@ def deliver(job: Job, work_directory: str, repos: Mapping[str, str], command: Se
     return Delivery(run=facts, reason=reason, is_clean=is_clean)
 
 
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{short_line(names[0])}{more}"
+
+
 def remove_clean_worktree(work_directory: str, job_id: str) -> None:
     """Removes the worktree of an ended job. Its branch stays while it has commits that exist nowhere else. Not before
     the end: after a kill, the next worker continues with the worktree."""
@@ -95,47 +96,6 @@ def remove_clean_worktree(work_directory: str, job_id: str) -> None:
 def _is_clear(job_dir: JobDirectory) -> bool:
     held = inspect_workspace(job_dir)
     return held is not None and not held.dirty and held.problem is None
-
-
-# -- commits ---------------------------------------------------------------------------------------------------------
-
-
-def _committed(job: Job, job_dir: JobDirectory, plan: Json, lock: int) -> tuple[int, list[str]]:
-    """The number of commits, and the nested repositories that none of them contains."""
-    git = at(plan["git_directory"], job_dir.worktree, (lock,))
-    git = git.replace(settings=(*git.settings, *_WHO))
-    nested = stage(git, job_dir.worktree)
-    if not git.succeeds("diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"):
-        git.text("commit", "--quiet", "--no-verify", "-m", _message(job), seconds=LONG_SECONDS)
-    tip = git.path("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    repository = at(plan["repository"], keep_open=(lock,))
-    branch = branch_commit(repository, plan["branch"])
-    # An agent may have left its branch; its HEAD counts if it descends from the branch.
-    if branch != tip and (branch is None or repository.succeeds("merge-base", "--is-ancestor", branch, tip)):
-        repository.text("update-ref", f"refs/heads/{plan['branch']}", tip, *([branch] if branch else []))
-        branch = tip
-    return int(repository.path("rev-list", "--count", f"{plan['base']}..{branch}")), nested
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"{_line(names[0])}{more}"
-
-
-def _message(job: Job) -> str:
-    return f"{_title(job)}\n\nWhat {job.agent} had not committed itself.\n\nmam-job: {job.job_id}\n"
-
-
-def _title(job: Job) -> str:
-    """The first line of the prompt with text in it, as a title."""
-    line = next((line for line in job.prompt.splitlines() if line.strip(" #\t")), "work")
-    return _line(line.strip(" #\t"))
-
-
-def _line(text: str) -> str:
-    """One short line of printable characters."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return line if len(line) <= _TITLE_LIMIT else f"{line[: _TITLE_LIMIT - 1]}…"
 
 
 # -- handing on ------------------------------------------------------------------------------------------------------
@@ -163,7 +123,12 @@ def _push_branch(
         git.succeeds("update-ref", "-d", ref)
         facts["pushed"] = str(repository["name"])
         if wants_request:
-            facts["pull_request"] = _request(job, plan, command, private, transport)
+            try:
+                facts["pull_request"] = _request(job, plan, command, private, transport)
+            except Undelivered as failed:
+                if job.continues is None:
+                    raise
+                facts["note"] = f"{failed}; an earlier job of its chain may have opened it"
 
 
 def _push(git: Git, address: str, ref: str) -> None:
@@ -185,7 +150,7 @@ def _request(job: Job, plan: Json, command: Sequence[str], private: str, transpo
     write_private(body, text.encode(errors="replace"))
     repository = job.repository or {}
     words = {
-        "name": repository["name"], "branch": plan["branch"], "base": repository.get("branch"), "title": _title(job),
+        "name": repository["name"], "branch": plan["branch"], "base": repository.get("branch"), "title": title(job),
         "body": body, "job_id": job.job_id,
     }  # fmt: skip
     argv = [_filled(word, words) for word in command]

@@ -29,6 +29,7 @@ FIXED: Pairs = (
     ("core.editor", "false"),
     ("core.askPass", ""),
     ("core.alternateRefsCommand", "true"),
+    ("diff.orderFile", "/dev/null"),
     ("commit.gpgSign", "false"),
     ("tag.gpgSign", "false"),
     ("push.gpgSign", "false"),

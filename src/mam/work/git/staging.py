@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
+from mam.util.frozen import Frozen
 from mam.work.git.command import LONG_SECONDS
 
 TYPE_CHECKING = False
@@ -19,8 +20,15 @@ INDEX_LIMIT = 1 << 28
 _CHANGES = ("--others", "--modified", "--deleted", "--exclude-standard")
 
 
-def stage(git: Git, top: str) -> list[str]:
-    """Stages every change except those in nested repositories, whose names it returns."""
+class Staged(Frozen):
+    nested: list[str]
+    """Nested repositories, which are not staged."""
+    too_large: int = 0
+    """How many files were left as they are in the index."""
+
+
+def stage(git: Git, top: str, largest: int | None = None) -> Staged:
+    """Stages every change except those in nested repositories and in files above `largest` bytes."""
     listed = git.text("ls-files", "-z", *_CHANGES, limit=INDEX_LIMIT, seconds=LONG_SECONDS).split("\0")[:-1]
     links = {name for name in gitlinks(git) if os.path.isdir(os.path.join(top, name))}
     nested = dict.fromkeys(name for name in listed if name.endswith("/") or name in links)
@@ -28,8 +36,9 @@ def stage(git: Git, top: str) -> list[str]:
     linked = _behind_links(top, {os.path.dirname(name) for name in names})
     files = [name for name in names if os.path.dirname(name) not in linked and _is_file(os.path.join(top, name))]
     _update(git, [*(names.keys() - set(files))], "--force-remove")
-    _update(git, files, "--add", "--replace")
-    return list(nested)
+    small = files if largest is None else [name for name in files if _size(os.path.join(top, name)) <= largest]
+    _update(git, small, "--add", "--replace")
+    return Staged(nested=list(nested), too_large=len(files) - len(small))
 
 
 def gitlinks(git: Git) -> list[str]:
@@ -51,6 +60,13 @@ def _is_file(path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _update(git: Git, names: list[str], *words: str) -> None:

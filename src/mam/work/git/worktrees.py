@@ -72,22 +72,16 @@ def _checked(job_dir: JobDirectory) -> Json | None:
 
 def _planned(job: Job, source: str, lock: int) -> Json:
     git = discover(source, (lock,))
+    repository = git.path("rev-parse", "--path-format=absolute", "--git-common-dir")
     top = git.path("rev-parse", "--show-toplevel")
     prefix = git.path("rev-parse", "--show-prefix")
     if os.path.join(top, prefix).rstrip("/") != source:
         raise GitFailed(f"{source} is not in the working tree of its repository")
     try:
-        base = git.path("rev-parse", "--verify", "--quiet", f"{_start(job)}^{{commit}}")
+        start = git.path("rev-parse", "--verify", "--quiet", f"{_start(job)}^{{commit}}")
     except GitFailed:
         raise GitFailed(f"the repository {top} has no commit yet, so nothing can be made from it") from None
-    return {
-        "state": MAKING,
-        "repository": git.path("rev-parse", "--path-format=absolute", "--git-common-dir"),
-        "branch": _free_branch(git, job),
-        "base": base,
-        "prefix": prefix,
-        "artifacts": job.expected_artifacts,
-    }
+    return _new_plan(job, at(repository, keep_open=(lock,)), repository, start, prefix)
 
 
 def _planned_upstream(job: Job, repos: Mapping[str, str], lock: int) -> Json:
@@ -95,14 +89,31 @@ def _planned_upstream(job: Job, repos: Mapping[str, str], lock: int) -> Json:
     from mam.work.git.mirrors import fetch_mirror
 
     upstream = fetch_mirror(job, repos, (lock,))
+    return _new_plan(job, at(upstream.work, keep_open=(lock,)), upstream.work, upstream.base, "")
+
+
+def _new_plan(job: Job, git: Git, repository: str, start: str, prefix: str) -> Json:
+    branch, base = (_free_branch(git, job), start) if job.continues is None else _continued_branch(git, job)
     return {
-        "state": MAKING,
-        "repository": upstream.work,
-        "branch": _free_branch(at(upstream.work, keep_open=(lock,)), job),
-        "base": upstream.base,
-        "prefix": "",
+        "state": MAKING, "repository": repository, "branch": branch, "base": base, "prefix": prefix,
         "artifacts": job.expected_artifacts,
-    }
+    }  # fmt: skip
+
+
+def _continued_branch(git: Git, job: Job) -> tuple[str, str]:
+    """The branch of the conversation, whose worktree was removed. If the branch is gone too, mam's own ref still has
+    its commits."""
+    from mam.work.git.changes import AFTER, read_ref
+
+    conversation = job.conversation or {}
+    branch, earlier = conversation.get("branch"), conversation.get("job")
+    name = branch if isinstance(branch, str) and branch.startswith("mam/") else ""
+    if not git.succeeds("check-ref-format", "--branch", name):
+        raise GitFailed("the record does not name the branch of the conversation")
+    base = branch_commit(git, name) or (read_ref(git, earlier, AFTER) if isinstance(earlier, str) else None)
+    if base is None:
+        raise GitFailed(f"the branch {name} of the conversation is gone")
+    return name, base
 
 
 def _start(job: Job) -> str:

@@ -21,6 +21,7 @@ from mam.work.adapters.port import EXIT
 from mam.work.attempt import Attempt
 from mam.work.brief import CANNOT, brief
 from mam.work.claim import STORE_UNREACHABLE
+from mam.work.conversations import check_live_conversation
 from mam.work.live.assignment import ENDED, INTERRUPTED
 from mam.work.live.session import RESTART_SECONDS, SESSION
 from mam.work.live.submit import Submission
@@ -67,6 +68,8 @@ class LiveAttempt(Attempt):
             raise AgentNotFound(agent=self.job.agent, why=why)
         workdir = prepare_workdir(self.job, self._context.work_directory, self._context.workdirs)
         self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note, "session": self._about()}
+        check_live_conversation(self.job, self._begun["session"])
+        self._note_before(workdir)
         with self._open_door(workdir) as door:
             problem = self._submit(workdir, door)
             if problem is not None:
@@ -222,6 +225,7 @@ class LiveAttempt(Attempt):
         took = {"wall_seconds": round(time.monotonic() - self._since, 3)}
         run = {**self._begun, **took, "turn": self._ended_by(turn, is_gone=is_gone)}
         if because == supervision.REVOKED:
+            self._commit_if_cancelled()
             return GiveUp()
         if was_interrupted(None, because):
             return HandBack(run=run)
@@ -240,6 +244,7 @@ class LiveAttempt(Attempt):
             return HandBack(run=run)
         if because is not None:
             self._interrupt()
+        self._note_after(run, is_wip=ending.reason is not None)
         answer = result_text(None, reported) or (turn.text if turn is not None else None)
         return Finish(ending=ending.replace(run=run, result=answer))
 

@@ -1,0 +1,154 @@
+"""Where the changes of a job are: recorded, committed, and shown as a diff."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.waiting import await_that
+from tests.work.talker import Desk, desk_fixture
+
+__all__ = ["desk_fixture"]
+
+
+def changes(desk: Desk, job: str) -> dict[str, Any]:
+    found: dict[str, Any] = desk.mam.record(job)["run"]["changes"]
+    return found
+
+
+def wait_for_file(desk: Desk, job: str, name: str) -> None:
+    """Until the agent of the running job has made it."""
+    await_that(lambda: (desk.mam.record(job)["run"] or {}).get("place"), "it did not start")
+    await_that(Path(desk.mam.record(job)["run"]["place"], name).exists, "the agent did not begin")
+
+
+SLOW = "work\ndo: echo b > b.txt; touch begun; sleep 600"
+
+
+def test_a_worktree_is_committed_by_the_user_with_the_job_in_a_trailer(desk: Desk) -> None:
+    job = desk.run("echo b > b.txt; echo two >> a.txt")
+    found = changes(desk, job)
+    assert (found["files"], found["added"], found["removed"], found["shared"]) == (2, 2, 0, False)
+    assert found["before"] == desk.repository.git("rev-parse", "main")
+    log = desk.repository.git("log", "-1", "--format=%an <%ae>|%s|%(trailers:key=Mam-Job,valueonly)", found["after"])
+    assert log == f"Anna <anna@example.org>|work|{job}"
+    assert desk.repository.git("rev-parse", found["branch"]) == found["after"]
+
+
+def test_after_an_error_the_work_is_committed_as_wip(desk: Desk) -> None:
+    job = desk.run("echo b > b.txt; exit 1", code=7)
+    assert desk.repository.git("log", "-1", "--format=%s", changes(desk, job)["branch"]) == "wip: work"
+    assert "+b\n" in desk.mam("diff", job).out
+
+
+def test_after_a_cancel_the_work_is_committed_as_wip(desk: Desk) -> None:
+    job = desk.mam("register", SLOW, "--agent", "claude-code", "--worktree").line
+    worker = desk.mam.start("worker", "-s", "claude-code", "--once")
+    try:
+        wait_for_file(desk, job, "begun")
+        assert "+b\n" in desk.mam("diff", job).out, "a running job shows what it has so far"
+        assert desk.mam("cancel", job).code == 0
+        worker.communicate()
+    finally:
+        if worker.poll() is None:
+            worker.send_signal(signal.SIGKILL)
+            worker.communicate()
+    assert desk.repository.git("log", "-1", "--format=%s", changes(desk, job)["branch"]) == "wip: work"
+    assert "+b\n" in desk.mam("diff", job).out
+
+
+def test_the_work_of_a_killed_worker_is_committed_before_it_is_shown(desk: Desk) -> None:
+    job = desk.mam("register", SLOW, "--agent", "claude-code", "--worktree").line
+    worker = desk.mam.start("worker", "-s", "claude-code", "--once")
+    wait_for_file(desk, job, "begun")
+    worker.kill()
+    worker.communicate()
+    assert desk.mam("cancel", job).code == 0
+    assert "+b\n" in desk.mam("diff", job).out
+    assert desk.repository.git("log", "-1", "--format=%s", changes(desk, job)["branch"]) == "wip: work"
+
+
+def test_the_diff_is_there_when_worktree_and_branch_are_gone(desk: Desk) -> None:
+    job = desk.run("echo b > b.txt")
+    whole = desk.mam("diff", job).out
+    assert desk.mam("workspaces", "--remove", job, "--force").code == 0
+    desk.repository.git("branch", "-D", changes(desk, job)["branch"])
+    desk.repository.git("gc", "--prune=now", "--quiet")
+    assert desk.mam("diff", job).out == whole
+    assert "+++ b/b.txt" in whole
+
+
+def test_it_shows_one_job_or_its_chain_all_or_a_path(desk: Desk) -> None:
+    first = desk.run("echo b > b.txt")
+    second = desk.mam("run", "--continue", first, "do: echo c > c.txt", "--json").json["job_id"]
+    assert desk.mam("diff", second, "--stat").out.splitlines()[0].split() == ["c.txt", "|", "1", "+"]
+    chain = desk.mam("diff", second, "--chain").out
+    assert "+++ b/b.txt" in chain
+    assert "+++ b/c.txt" in chain
+    path = desk.mam("diff", second, "--chain", "--", "b.txt").out
+    assert ("b.txt" in path, "c.txt" in path) == (True, False)
+    assert desk.mam("diff", second, "--json").json["shared"] is False
+
+
+def test_in_a_shared_directory_the_trees_are_kept_and_the_index_is_not_touched(desk: Desk) -> None:
+    (desk.path / "mine.txt").write_text("mine\n")
+    desk.repository.git("add", "mine.txt")
+    (desk.path / "loose.txt").write_text("loose\n")
+    before = desk.repository.git("status", "--porcelain"), (desk.path / ".git/index").read_bytes()
+    job = desk.run("echo b > b.txt; echo two >> a.txt; rm sub/deep/file.txt", words=())
+    found = changes(desk, job)
+    assert (found["files"], found["added"], found["removed"], found["shared"]) == (3, 2, 1, True)
+    assert (desk.path / ".git/index").read_bytes() == before[1]
+    shown = desk.mam("diff", job, "--stat")
+    assert "may include their changes" in shown.stderr
+    assert "mine.txt" not in shown.out
+    assert desk.repository.git("cat-file", "-t", f"refs/mam/{job}/before") == "tree"
+    desk.mam("apply", job).failed(1, "are there already")
+
+
+def test_outside_of_a_repository_there_is_nothing_to_show(desk: Desk) -> None:
+    job = desk.run("true", words=("--fresh",))
+    desk.mam("diff", job).failed(1, "did not run in a git repository")
+    desk.mam("apply", job).failed(1, "nothing to apply")
+
+
+def test_the_closing_lines_say_where_the_changes_are_and_what_is_next(desk: Desk) -> None:
+    ran = desk.mam("run", "work\ndo: echo b > b.txt", "--agent", "claude-code", "--worktree")
+    short = desk.mam("list", "--json").json[0]["job_id"][:8]
+    lines = ran.stderr.splitlines()
+    assert lines[-2] == f"  1 file +1 -0 on mam/work-do-echo-b-b-txt-{short}"
+    assert lines[-1] == f'  next: mam diff {short} · mam apply {short} · mam continue {short} "…"'
+
+
+def test_comments_on_the_diff_are_one_continuation(desk: Desk) -> None:
+    job = desk.run("echo b > b.txt")
+    editor = desk.path.parent / "editor"
+    editor.write_text('#!/bin/sh\nsed \'/^+b/a # why b?\' "$1" >"$1.new" && mv "$1.new" "$1"\n')
+    editor.chmod(0o755)
+    new = desk.mam("diff", job, "--comment", EDITOR=str(editor)).line
+    record = desk.mam.record(new)
+    assert record["continues"] == job
+    assert "b.txt, line 1:\n    +b\nwhy b?" in record["prompt"]
+    assert desk.mam("diff", job, "--comment", EDITOR="true").out == ""
+    desk.mam("diff", job, "--comment", EDITOR="false").failed(1, "exited with 1")
+    assert len(desk.mam("list", "--json").json) == 2
+
+
+@pytest.mark.parametrize("state", ["merge", "no commit", "bare"])
+def test_an_odd_repository_does_not_stop_a_job(desk: Desk, tmp_path: Path, state: str) -> None:
+    if state == "merge":
+        desk.repository.git("checkout", "-q", "-b", "side")
+        desk.repository.commit("a.txt", "side\n")
+        desk.repository.git("checkout", "-q", "main")
+        desk.repository.commit("a.txt", "main\n")
+        with pytest.raises(Exception, match="returned non-zero"):
+            desk.repository.git("merge", "side")
+    elif state == "no commit":
+        desk.repository.git("update-ref", "-d", "HEAD")
+    else:
+        desk.repository.git("config", "core.bare", "true")
+    job = desk.run("echo x > x.txt", words=())
+    assert desk.mam.record(job)["status"] == "completed"
