@@ -34,6 +34,7 @@ class Config(Frozen):
     agents: dict[str, Values] = {}  # noqa: RUF012
     prices: dict[str, Values] = {}  # noqa: RUF012
     children: Values = {}  # noqa: RUF012
+    questions: Values = {}  # noqa: RUF012
     broker: Values = {}  # noqa: RUF012
     inbox: Values = {}  # noqa: RUF012
     queue: Values = {}  # noqa: RUF012
@@ -107,6 +108,10 @@ SETTINGS = (
     Setting(
         name="children", kind=dict,
         meaning="What jobs may grant to the jobs that they register, beyond their own rights.",
+    ),
+    Setting(
+        name="questions", kind=dict,
+        meaning="Whether jobs may ask a person, and how many of a worker's jobs may wait for an answer.",
     ),
     Setting(
         name="broker", kind=dict,

@@ -78,6 +78,18 @@ CHILDREN = (
     ),
 )  # fmt: skip
 """The keys of the table `[children]`."""
+QUESTIONS = (
+    Setting(
+        name="ask", kind=bool,
+        meaning="Whether jobs registered without --ask or --no-ask may ask a person; true if unset, false if the "
+        "variable CI is set.",
+    ),
+    Setting(
+        name="parked", kind=int, limits=(0, 1000),
+        meaning="How many jobs of a worker may wait for an answer without occupying one of its places; 4 if unset.",
+    ),
+)  # fmt: skip
+"""The keys of the table `[questions]`."""
 _PRICE_LIMITS = (0, 100_000)
 _PRICE_EXAMPLE = "{input = 1.25, output = 10}"
 
@@ -102,7 +114,7 @@ AGENT = (
     Setting(name="env", kind=dict, meaning="Variables that are added to its environment."),
 )
 """The keys of a table `[agents.NAME]`."""
-TABLES = {"broker": BROKER, "children": CHILDREN}
+TABLES = {"broker": BROKER, "children": CHILDREN, "questions": QUESTIONS}
 """The tables with fixed names, for `mam config`, the reference and the checks."""
 BUILT_IN = ("shell", "human")
 """Agents that no user can redefine."""

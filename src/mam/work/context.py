@@ -35,6 +35,10 @@ UNNAMED_AGENT = "unknown"
 """The agent of an old record that names none."""
 
 
+PARKED = 4
+"""How many jobs of a worker may wait for an answer without occupying one of its places."""
+
+
 class WorkerContext:
     def __init__(
         self,
@@ -56,6 +60,7 @@ class WorkerContext:
         self.mark = store_mark(self.work_directory)
         self.workdirs = config.workdirs
         self.waits_for_limits = config.on_limit == "wait"
+        self.parked_limit: int = config.questions.get("parked", PARKED)
         self.repos = config.repos
         self.request_command = tuple(config.inbox.get("pull_request_command", ()))
         self.lease_seconds = lease_seconds
