@@ -49,6 +49,7 @@ ENVIRONMENT = {
     "MAM_JOB_ID only.",
     "MAM_SOCKET": "The door of the worker that runs this process. Commands about its own job go through it and need no "
     "store.",
+    "PV_CONFIG_PATH": "The settings file of prompt-valet; otherwise `config/prompt-valet.yaml` in the inbox's root.",
     "MAM_AGENTS_DIR": "The directory of live sessions, absolute; otherwise `mam/agents` in XDG_STATE_HOME.",
     "HOUMAO_GLOBAL_REGISTRY_DIR": "The same, if MAM_AGENTS_DIR is not set: the variable of the other system.",
     "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it: the default of "
@@ -65,6 +66,7 @@ ENVIRONMENT = {
     "GIT_PAGER": "The program that shows `mam diff` on a terminal; otherwise `pager.diff` or `core.pager` of your git.",
     "PAGER": "The same, if neither is set; `less` if this is not set either.",
     "VISUAL": "Takes precedence over EDITOR.",
+    "CI": "If it is set, new jobs may not ask a person, unless `--ask` or `[questions] ask` says so.",
     "TERM": "`dumb` makes `mam watch` print plain lines, and turns colours off.",
     "NO_COLOR": "If set, mam prints no colours.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; otherwise `delegate_job_logs` beside the store.",

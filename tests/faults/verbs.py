@@ -20,6 +20,7 @@ COMMANDS = {
     "release": "release {running} --attempt {attempt}",
     "cancel": "cancel {pending}",
     "retry": "retry {ended}",
+    "continue": "continue {pending} more",
     "seen": "seen {ended} --by anna",
     "edit": "edit {pending} --priority 5 --at +1h",
     "set a status": "status {pending} --set completed",
@@ -58,6 +59,7 @@ def parted(command: str) -> tuple[dict[str, str], list[str]]:
 
 
 ELSEWHERE = {
+    "apply": "work/test_apply.py",
     "run": "work/test_run_command.py",
     "rebuild": "faults/test_kills.py",
     "answer": "faults/test_kills.py",
@@ -73,8 +75,8 @@ ELSEWHERE = {
 """Those that live on, or start what lives on: the file below tests/ that kills them, or what they have started."""
 
 READERS = {
-    "watch", "list", "questions", "show", "wait", "result", "output", "logs", "get", "broker", "explain", "brief",
-    "where", "doctor",
+    "watch", "list", "questions", "show", "wait", "result", "output", "artifacts", "logs", "get", "broker", "explain",
+    "brief", "where", "doctor",
     "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "diff", "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
 }  # fmt: skip

@@ -33,7 +33,9 @@ def test_a_session_that_asks_for_permission_is_not_typed_into(stage: Stage) -> N
     assert stage.await_status(second, "completed")["result"] == "next"
     assert stage.job(first)["result"] == "allowed"
     assert "answer 1" in stage.heard()
-    stage.end(worker, signal.SIGTERM)
+    worker.send_signal(signal.SIGTERM)
+    _, said = worker.communicate()
+    assert b"claude waits for a person: claude-code needs permission for Write" in said
 
 
 def test_a_question_of_another_turn_keeps_jobs_pending_and_explain_shows_it(stage: Stage) -> None:

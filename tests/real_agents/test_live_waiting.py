@@ -40,6 +40,7 @@ def test_a_hook_reports_a_permission_and_nothing_is_typed_over_the_dialog(live: 
 
     said = finish(worker)
     assert live.job(first)["status"] == "completed", said
+    assert f"{name} waits for a person: " in said
     assert (live.job(second)["status"], live.job(second)["result"]) == ("completed", "Next.")
 
 

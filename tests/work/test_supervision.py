@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mam import questions
 from mam.errors import BadRecord, StoreUnavailable
+from mam.jobs.question import Draft
+from mam.jobs.question_acts import Answer
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
 from mam.work import supervision
@@ -236,6 +239,22 @@ class TestLimits:
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell("sleep 0.5"), log) as run:
             assert ended(clock, run).exit_code == 0
         assert clock.ended_because is None
+
+    def test_its_clocks_stand_still_while_it_asks(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
+        """The question is older than the timeout before it is answered; only then does the rest of the time run."""
+        job = held_job(registry, timeout_sec=1, idle_timeout_sec=1)
+        asked = questions.ask(registry, job.job_id, Draft(kind="question", text="Which?"), attempt=job.attempt)
+        with watch(registry, job, lease=LONG) as clock, guardian.start(shell(SLEEP), log) as run:
+            clock.attach(run)
+            clock.record_changed(asked.job)
+            assert not clock.ends_within(run, 1.5), "neither the timeout nor the idle timeout counts"
+            assert clock.ended_because is None
+            known = asked.question
+            given = Answer(number=1, attempt=known.attempt, digest=known.digest, answer="this", by="me@here")
+            clock.record_changed(questions.answer(registry, job.job_id, given).job)
+            last = clock.wait_until_ended(run)
+        assert isinstance(last, Ended)
+        assert last.tree_ended_because == supervision.TIMED_OUT
 
     def test_quiet_is_reported_once_until_activity(
         self, registry: Registry, store: Moody, guardian: GuardianClient, log: str

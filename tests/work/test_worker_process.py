@@ -67,6 +67,18 @@ class TestOrders:
         assert mam("worker", "-s", "other", "--drain", "now").code == 0
         mam("worker", "-s", "other", "--drain=soon").failed(2, "--drain takes no value, or =now")
 
+    def test_a_job_that_asks_leaves_its_place_to_others(self, mam: Mam) -> None:
+        """One question must not stop the night's work."""
+        asking = mam.register(f"test \"$({sys.executable} -m mam ask 'Go on?' --wait)\" = yes && echo went on")
+        others = [mam.register(f"echo {number}") for number in range(3)]
+        with Working(mam, "-s", "shell", "--drain", "--concurrency", "1") as worker:
+            assert mam("wait", *others, "--timeout", "60").code == 0
+            assert "It asks a person" in mam("explain", asking).out
+            assert mam.status(asking) == "running"
+            mam("answer", asking, "yes")
+            assert finish(worker).code == 0
+        assert mam("result", asking).out.endswith("went on")
+
     def test_the_audit_log_is_complete_when_it_ends(self, plain: Mam) -> None:
         job = plain.register("exit 0")
         plain("worker", "-s", "shell", "--drain")

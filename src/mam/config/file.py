@@ -73,6 +73,10 @@ def check_values(values: Values, file: str) -> Values:
         check_workdirs(values.get("workdirs", {}), file)
         for name, table in values.get("commands", {}).items():
             check_command(name, table, file)
+    if "questions" in values:
+        from mam.config.tables import QUESTIONS
+
+        check_table("questions", QUESTIONS, values["questions"], file)
     if "agents" in values:
         from mam.config.tables import check_agents
 
@@ -87,6 +91,10 @@ def check_values(values: Values, file: str) -> Values:
         check_inbox(values.get("inbox", {}), file)
         check_queue(values.get("queue", {}), file)
         check_repos(values.get("repos", {}), file)
+    if "output" in values:
+        from mam.config.tables import OUTPUT
+
+        check_table("output", OUTPUT, values["output"], file)
     return values
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mam.jobs.changed_files import changes_of as changed_files
+from mam.jobs.continuation import conversation_of
 from mam.jobs.question import open_questions
 from mam.jobs.record import Job
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING, Status
@@ -63,6 +65,11 @@ def next_steps(overview: Overview) -> list[NextStep]:
     }[job.status]  # fmt: skip
     if job.status is RUNNING and job.agent == "human":
         steps = [("complete", "ends it as done"), ("fail --reason TEXT", "ends it in error")]
+    changes = changed_files(job)
+    if job.status.ended and changes is not None and changes.files:
+        steps = [("diff", "shows what it changed"), *([] if changes.shared else [("apply", "applies it")]), *steps]
+    if job.status.ended and (conversation_of(job) or {}).get("session") is not None:
+        steps = [*steps, ('continue "…"', "adds work to its conversation")]
     if job.result is not None and job.status.ended:
         steps = [("result", "prints the whole result"), *steps]
     if not job.attempt:

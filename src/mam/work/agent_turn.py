@@ -87,7 +87,7 @@ class AgentTurn:
 
     # -- while it runs --------------------------------------------------------------------------------------------
 
-    def _publish_progress(self, detail: str, report: Report) -> None:
+    def _publish_progress(self, detail: str, report: Report) -> bool:
         self._note()
         detail = detail or ("the model answers" if report.has_answered else "its session has begun")
         try:
@@ -95,7 +95,8 @@ class AgentTurn:
                 self._limits.resume_others()
             self._claim.progress(detail, dict(self._begun))
         except (MamError, OSError):
-            return  # progress is not worth a job; the next renewal meets the same problem
+            return False  # progress is not worth a job; the next renewal meets the same problem
+        return True
 
     def _note(self) -> None:
         self._begun["agent"] = {**self._launch.agent_record, **self.report.to_json(self._prices)}

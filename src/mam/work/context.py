@@ -13,10 +13,12 @@ from mam.util.state_dir import make_private
 from mam.work.adapters import load_adapter
 from mam.work.door.server import Door, DoorServer
 from mam.work.host_checks import Backoff
+from mam.work.masking import known_secrets
 from mam.work.process.pidfiles import PidFile
 from mam.work.process.runner import GuardianClient
 from mam.work.state_dirs import store_mark
 from mam.work.supervision import GRACE_SECONDS
+from mam.work.upload import Uploader, output_settings
 from mam.work.validator import trusted_validation
 
 TYPE_CHECKING = False
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
 
 UNNAMED_AGENT = "unknown"
 """The agent of an old record that names none."""
+
+
+PARKED = 4
+"""How many jobs of a worker may wait for an answer without occupying one of its places."""
 
 
 class WorkerContext:
@@ -56,6 +62,7 @@ class WorkerContext:
         self.mark = store_mark(self.work_directory)
         self.workdirs = config.workdirs
         self.waits_for_limits = config.on_limit == "wait"
+        self.parked_limit: int = config.questions.get("parked", PARKED)
         self.repos = config.repos
         self.request_command = tuple(config.inbox.get("pull_request_command", ()))
         self.lease_seconds = lease_seconds
@@ -72,6 +79,7 @@ class WorkerContext:
         self._default_agent = default_agent
         self._environ = dict(os.environ)
         """Copied once: Python decodes every name and value at each access."""
+        self.uploader = Uploader(registry.store, output_settings(config.output), known_secrets(self._environ))
         self._complained = ""
         self._is_store_away = False
         self._say = say
@@ -140,6 +148,7 @@ class WorkerContext:
             return
 
     def close(self) -> None:
+        self.uploader.close()
         self.door_server.close()
         self.guardian.close()
         self.pid_file.close()

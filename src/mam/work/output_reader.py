@@ -29,10 +29,11 @@ _DRAIN_SECONDS = 30.0
 
 
 class OutputReader:
-    """`publish` gets a progress text and the report so far; `give_up` ends the run. Neither may raise."""
+    """`publish` gets a progress text and the report so far, and returns whether the store has them; `give_up` ends the
+    run. Neither may raise."""
 
     def __init__(
-        self, reader: Reader, run: Run, publish: Callable[[str, Report], None], give_up: Callable[[], None]
+        self, reader: Reader, run: Run, publish: Callable[[str, Report], bool], give_up: Callable[[], None]
     ) -> None:
         self._reader = reader
         self._report = reader.report
@@ -85,13 +86,10 @@ class OutputReader:
         now = time.monotonic()
         is_new = self._report.session != self._known_session or self._report.has_answered != self._answered
         if is_new or (self._unpublished is not None and now >= self._published_at + PROGRESS_SECONDS):
-            self._known_session, self._answered, self._published_at = (
-                self._report.session,
-                self._report.has_answered,
-                now,
-            )
-            words, self._unpublished = self._unpublished or "", None
-            self._publish(words, self._report)
+            session, answered = self._report.session, self._report.has_answered
+            words, self._unpublished, self._published_at = self._unpublished or "", None, now
+            if self._publish(words, self._report):  # else once more: without its session, no attempt can resume
+                self._known_session, self._answered = session, answered
         in_vain = self._report.problem is not None and now >= self._read_at + PATIENCE_SECONDS
         if (self._report.is_stuck or in_vain) and not self._report.is_over and self._give_up is not None:
             give_up, self._give_up = self._give_up, None

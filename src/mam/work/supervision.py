@@ -14,6 +14,7 @@ from threading import Event, Thread
 
 from mam.errors import ClaimLost, MamError, UnknownJob
 from mam.jobs.lease import keep_alive_seconds, renewal_seconds
+from mam.jobs.question import count_open
 from mam.work.process.messages import Output, Started
 
 TYPE_CHECKING = False
@@ -62,6 +63,9 @@ class Supervision:
         self._next_renewal = now + renewal_seconds(lease_seconds)
         self._quiet_reported = False
         self._reported_at: float | None = None
+        self._asks_since: float | None = None
+        self._asked_seconds = 0.0
+        """How long it has waited for answers; the timeout does not count this time."""
         self._run: Run | None = None
         self._agent_ended = self._over = False
         self._wake = Event()
@@ -108,11 +112,28 @@ class Supervision:
         held = self._job
         if job is None or job.status != "running" or (job.attempt, job.claim_id) != (held.attempt, held.claim_id):
             self.stop(REVOKED)
-        elif job.said is not None and self._reported_at is None:
+            return
+        self._note_questions(job)
+        if job.said is not None and self._reported_at is None:
             self._reported_at = time.monotonic()
             self.may_have_reported = True
             self._reported.set()
             self._wake.set()
+
+    @property
+    def asks(self) -> bool:
+        """Whether a question of this attempt is open; its clocks then stand still."""
+        return self._asks_since is not None
+
+    def _note_questions(self, job: Job) -> None:
+        now, asks = time.monotonic(), count_open(job) > 0
+        if asks == self.asks:
+            return
+        if self._asks_since is not None:
+            self._asked_seconds += now - self._asks_since
+            self._active_at = now
+        self._asks_since = now if asks else None
+        self._wake.set()
 
     def stop(self, why: str) -> None:
         """The first reason counts."""
@@ -178,9 +199,9 @@ class Supervision:
     def _deadlines(self) -> tuple[float, float, float]:
         """The times of the timeout, of the quiet threshold, and of the end of lingering."""
         job, over = self._job, self._agent_ended
-        if self.ended_because is not None:
+        if self.ended_because is not None or self.asks:
             return inf, inf, inf
-        late = self._begun + job.timeout_sec if job.timeout_sec else inf
+        late = self._begun + job.timeout_sec + self._asked_seconds if job.timeout_sec else inf
         silent = not (over or self._quiet_reported or self.waits_for_person)
         quiet = self._active_at + job.idle_timeout_sec if job.idle_timeout_sec and silent else inf
         lingers = self._reported_at is not None and self._run is not None and not (over or self.lingered)

@@ -107,8 +107,15 @@ class Worker:
     def _free(self) -> int:
         if self._stopping:
             return 0
-        left = self._options.concurrency - len(self._attempts)
+        left = self._options.concurrency - (len(self._attempts) - self._parked())
         return left if self._options.most is None else min(left, self._options.most - self._taken)
+
+    def _parked(self) -> int:
+        """Jobs that wait for a person leave their places to others; a live session has only one."""
+        if self._context.session is not None:
+            return 0
+        asking = sum(attempt.supervision.asks for attempt in list(self._attempts))
+        return min(asking, self._context.parked_limit)
 
     def _is_free(self) -> bool:
         return self._free() > 0

@@ -65,6 +65,8 @@ def add_check_options(parser: Parser) -> None:
                        help="a script that checks the outcome; mam stores its hash")  # fmt: skip
     group.add_argument("--permissions", metavar="WORD",
                        help="what the agent may do unasked: ask, edit (files here) or full (default edit)")  # fmt: skip
+    group.add_argument("--ask", action="store_true", help="the agent may ask a person (default: `[questions] ask`)")
+    group.add_argument("--no-ask", action="store_true", help="the agent may not ask; what it may not do is refused")
     group.add_argument(
         "--model", metavar="M", help="the model that the agent uses; default: as in [agents.NAME], or its own"
     )
@@ -125,6 +127,7 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
         "validation": trusted_script(options),
         "permissions": check_choice("--permissions", options.permissions),
         "on_idle": check_choice("--on-idle", on_idle),
+        "may_ask": _may_ask(options, config),
         "model": options.model,
         "broker": _broker(options, config),
         "topic_prefix": options.topic_prefix,
@@ -134,6 +137,14 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
 
 def due_ms(options: Options) -> int | None:
     return None if options.at is None else parse_when(options.at, SystemClock().now().wall_ms)
+
+
+def _may_ask(options: Options, config: Config) -> bool:
+    if options.ask and options.no_ask:
+        raise BadInput(why="--ask and --no-ask exclude each other")
+    if options.ask or options.no_ask:
+        return bool(options.ask)
+    return bool(config.questions.get("ask", not os.environ.get("CI")))
 
 
 def register(options: Options, config: Config, *, prompt: str, agent: str, choices: dict[str, Any]) -> Registration:

@@ -213,6 +213,8 @@ class LiveAttempt(Attempt):
 
     def _publish(self, event: str, detail: str, data: Json) -> None:
         """A lost event is harmless; if the claim has a problem, the next renewal meets it."""
+        if event == "permission_required":
+            self._context.say(self.job, f"{self._session.name} waits for a person: {detail}")
         try:
             self._claim.publish("progress" if event == "started" else event, detail, data)
         except MamError:
