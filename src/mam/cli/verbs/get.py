@@ -1,6 +1,6 @@
 """Print a job's record as JSON, or one field of it.
 
-mam get JOB --field prompt    # the text only, for a script
+  mam get JOB --field prompt    # the text only, for a script
 """
 
 from __future__ import annotations
