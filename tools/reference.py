@@ -49,6 +49,7 @@ ENVIRONMENT = {
     "MAM_JOB_ID only.",
     "MAM_SOCKET": "The door of the worker that runs this process. Commands about its own job go through it and need no "
     "store.",
+    "PV_CONFIG_PATH": "The settings file of prompt-valet; otherwise `config/prompt-valet.yaml` in the inbox's root.",
     "MAM_AGENTS_DIR": "The directory of live sessions, absolute; otherwise `mam/agents` in XDG_STATE_HOME.",
     "HOUMAO_GLOBAL_REGISTRY_DIR": "The same, if MAM_AGENTS_DIR is not set: the variable of the other system.",
     "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it: the default of "

@@ -19,7 +19,8 @@ MORE_VERBS = (
     "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "continue", "edit", "seen",
     "diff", "apply", "questions", "answer", "ask",
     "pause", "resume", "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where",
-    "init", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents",
+    "init", "artifacts", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo",
+    "agents",
     "skill", "inbox", "service", "admin",
 )  # fmt: skip
 UNLISTED_VERBS = ("brief", "publish_event", "job_subscriber")

@@ -83,8 +83,9 @@ class Consumer:
         self.at = Position(epoch="")
         self.count = 0
         """A counter of the consumer's own, saved with the position."""
-        self.is_new = self.starts_over = False
-        """Whether `load` found no position, or one that this journal does not have."""
+        self.is_new = self.starts_over = self.is_lost = False
+        """Whether `load` found no position, one that this journal does not have, or one whose next entries were
+        summarised, because the consumer was silent for longer than the retention. A lost consumer starts over."""
 
     def load(self) -> None:
         """Reads the saved position."""
@@ -92,7 +93,9 @@ class Consumer:
         saved = self._positions.position(self._name)
         found = parse_position(saved)
         self.at, self.count = found if found is not None else (Position(epoch=epoch), 0)
-        holds = self.at.epoch == epoch and entries_after(self._store, self.at) is not None
+        is_known = self.at.epoch == epoch
+        self.is_lost = is_known and 0 < self.at.number < self._store.summarised_upto()
+        holds = is_known and not self.is_lost and entries_after(self._store, self.at) is not None
         self.is_new = saved is None
         self.starts_over = saved is not None and (found is None or not holds)
         if not holds:

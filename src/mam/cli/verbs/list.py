@@ -1,7 +1,12 @@
 """Show the jobs, newest first.
 
 In a pipe: id, status, agent, label, created_at and the first line of the prompt, separated by tabs. When --limit omits
+<<<<<<< HEAD
 jobs, the last line (on stderr) says so. --json prints every job and ignores --limit. With
+=======
+jobs, the last line (on stderr) gives their number, up to a thousand. A terminal shows the host of each job if they ran
+on several. --json prints every job and ignores --limit. With
+>>>>>>> main
 --everywhere the first column is the store; with --json, each store holds its jobs.
 """
 
@@ -33,6 +38,7 @@ LEFT_OUT = "… older jobs are left out; --limit 0 shows all"
 
 def add_arguments(parser: Parser) -> None:
     add_filters(parser)
+    parser.add_argument("--host", metavar="NAME", help="only jobs that ran on this host; not with --everywhere")
     parser.add_argument("--agent", metavar="A", help="only jobs for this agent")
     parser.add_argument("--search", metavar="TEXT",
                         help="only jobs with this text in the prompt, the result or the reason")  # fmt: skip
@@ -49,10 +55,14 @@ def run(options: Options) -> int:
     if options.unseen and (options.archived or options.status):
         raise BadInput(why="--unseen goes with neither --status nor --archived")
     limit = _row_limit(options.limit, ROWS_SHOWN if stdout_is_terminal() else 0)
+    if options.everywhere and options.host is not None:
+        raise BadInput(why="give --everywhere or --host, not both")
     if options.everywhere:
         return _list_everywhere(options, limit)
     registry = registry_of(options)
     jobs = _jobs(registry, options)
+    if options.host is not None:
+        jobs = (job for job in jobs if job.host == options.host)
     if options.json:
         print_json_array(job.to_json() for job in jobs)
     elif stdout_is_terminal():

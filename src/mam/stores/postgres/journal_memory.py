@@ -40,6 +40,10 @@ class JournalMemory:
         if len(self._marks) > 2 * LENGTH:
             self._marks = dict(list(self._marks.items())[-LENGTH:])
 
+    def forget_before(self, number: int) -> None:
+        """A prune may have summarised the entries before this number."""
+        self._marks = {kept: mark for kept, mark in self._marks.items() if kept >= number}
+
     def lost_after(self, read: Read) -> int | None:
         """The last entry that the journal still has, if it lost entries; None otherwise."""
         if not self._marks:
