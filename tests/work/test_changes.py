@@ -93,6 +93,29 @@ def test_it_shows_one_job_or_its_chain_all_or_a_path(desk: Desk) -> None:
     assert desk.mam("diff", second, "--json").json["shared"] is False
 
 
+def test_the_diff_of_a_job_does_not_contain_what_later_jobs_of_its_chain_did(desk: Desk) -> None:
+    first = desk.run("echo b > b.txt")
+    whole = desk.mam("diff", first).out
+    assert desk.mam("run", "--continue", first, "do: echo c > c.txt").code == 0
+    assert desk.mam("diff", first).out == whole
+    assert desk.mam("apply", first).code == 0
+    assert "c.txt" not in desk.files()
+
+
+def test_what_a_killed_worker_left_belongs_to_its_job_and_not_to_the_continuation(desk: Desk) -> None:
+    first = desk.mam("register", SLOW, "--agent", "claude-code", "--worktree").line
+    worker = desk.mam.start("worker", "-s", "claude-code", "--once")
+    wait_for_file(desk, first, "begun")
+    await_that(lambda: (desk.mam.record(first)["run"].get("agent") or {}).get("session"), "it has no session")
+    worker.kill()
+    worker.communicate()
+    assert desk.mam("cancel", first).code == 0
+    second = desk.mam("run", "--continue", first, "do: echo c > c.txt", "--json").json["job_id"]
+    assert "b.txt" not in desk.mam("diff", second).out
+    assert "b.txt" in desk.mam("diff", first).out
+    assert "c.txt" not in desk.mam("diff", first).out
+
+
 def test_in_a_shared_directory_the_trees_are_kept_and_the_index_is_not_touched(desk: Desk) -> None:
     (desk.path / "mine.txt").write_text("mine\n")
     desk.repository.git("add", "mine.txt")

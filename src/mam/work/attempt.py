@@ -408,7 +408,9 @@ class Attempt:
         ends = time.monotonic() + self._context.lease_seconds
         while True:
             try:
-                return call(*args, **options)
+                result = call(*args, **options)
+                self._context.report_store(None)
+                return result
             except STORE_UNREACHABLE as error:
                 if self._context.is_leaving and time.monotonic() >= ends:
                     raise

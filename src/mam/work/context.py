@@ -117,7 +117,7 @@ class WorkerContext:
         self._call_safely(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
 
     def report_store(self, error: MamError | OSError | None) -> None:
-        """A renewal of a lease failed, or succeeded (None)."""
+        """The store did not answer, or answered (None)."""
         if error is not None:
             self.say_unreachable(error)
         elif self._is_store_away:
