@@ -1,5 +1,7 @@
 """Print a job's record as JSON, or one field of it.
 
+Inside a job, MAM_JOB_ID names the job.
+
   mam get JOB --field prompt    # the text only, for a script
 """
 

@@ -1,5 +1,7 @@
 """List the open questions of all jobs, oldest first.
 
+`mam answer` answers one.
+
   mam questions
   mam questions --watch    # also each new question, until Ctrl-C
 """
