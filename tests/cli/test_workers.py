@@ -148,6 +148,8 @@ def test_explain_and_register_know_the_worker_that_serves_a_job(plain: Mam) -> N
     (plain.home / "tool").chmod(0o755)
     job = plain("register", "think", "--agent", "shell", "-s", "two words").line
     assert "`mam worker -s 'two words'` starts one" in plain("explain", job).out
+    live = plain("register", "think", "--agent", "codex", "-s", "tmux:claude").line
+    assert "`mam worker --in claude` starts one" in plain("explain", live).out
     assert "not an agent that mam can run here" in plain("register", "x", "--agent", "mytool", "-s", "mine").stderr
 
     folder = plain.home / "config" / "mam"

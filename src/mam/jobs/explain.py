@@ -80,7 +80,9 @@ def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
 def _service(label: str, workers: tuple[str, ...]) -> str:
     if workers:
         return f"Live workers that serve its label: {', '.join(workers)}."
-    return f"No live worker serves the label {label!r}; `mam worker -s {quote(label)}` starts one."
+    session = label.removeprefix("tmux:")
+    serve = f"-s {quote(label)}" if session == label else f"--in {quote(session)}"
+    return f"No live worker serves the label {label!r}; `mam worker {serve}` starts one."
 
 
 def _blockers(job: Job, moment: Moment, around: ExplainContext) -> list[str]:

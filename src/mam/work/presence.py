@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from mam.work.context import WorkerContext
     from mam.work.worker import WorkerOptions
 
+FIRST_SECONDS = 1.0
+"""A worker that ends earlier, such as that of a short `mam run`, needs no entry and saves two writes."""
+
 
 class Presence:
     """Jobs do not depend on it: if the store does not take the entry, the worker works on."""
@@ -29,6 +32,7 @@ class Presence:
         self._obey = obey
         """Called when a person asks for DRAIN or STOP."""
         self._asked: str | None = None
+        self._is_noted = False
         self._stopped = Event()
         self._writing = Lock()
         """So that `stop` removes the entry after the last renewal."""
@@ -39,13 +43,15 @@ class Presence:
     def stop(self) -> None:
         self._stopped.set()
         with self._writing:
-            try:
-                self._store.forget_worker(process_name(os.getpid()))
-            except MamError:
-                return  # its lease ends
+            if self._is_noted:
+                try:
+                    self._store.forget_worker(process_name(os.getpid()))
+                except MamError:
+                    return  # its lease ends
 
     def _follow(self) -> None:
         entry = None
+        self._stopped.wait(FIRST_SECONDS)
         while not self._stopped.is_set():
             with self._writing:
                 try:
@@ -86,6 +92,7 @@ class Presence:
             return
         now = self._store.clock.now()
         lease = new_lease(self._context.lease_seconds, now)
+        self._is_noted = True
         asked = self._store.note_worker(entry.replace(seen_at=now.second, lease=lease))
         if asked is not None and asked != self._asked:
             self._asked = asked
