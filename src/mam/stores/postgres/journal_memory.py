@@ -33,7 +33,8 @@ class JournalMemory:
 
     def number(self, offset: str | None) -> int:
         number, _, losses = (offset or "0").partition("@")
-        return min([int(number), *(self._forks[int(losses) :] if losses else ())])
+        forks = self._forks[int(losses) :] if losses else []
+        return min([int(number), *forks])
 
     def note(self, number: int, job_id: str, lines: str) -> None:
         self._marks[number] = _mark(job_id, lines)
