@@ -62,7 +62,7 @@ ENVIRONMENT = {
     "PGHOST": "The PostgreSQL server, if the address names none. PGPASSWORD works as for every PostgreSQL program.",
     "PGHOSTADDR": "The same, as an IP address.",
     "MAM_DEBUG": "1 shows the traceback of an unexpected error.",
-    "EDITOR": "The program that `mam config edit` and `mam diff --comment` open.",
+    "EDITOR": "The program that `mam edit`, `mam config edit` and `mam diff --comment` open; `vi` if unset.",
     "GIT_PAGER": "The program that shows `mam diff` on a terminal; otherwise `pager.diff` or `core.pager` of your git.",
     "PAGER": "The same, if neither is set; `less` if this is not set either.",
     "VISUAL": "Takes precedence over EDITOR.",
