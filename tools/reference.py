@@ -49,6 +49,7 @@ ENVIRONMENT = {
     "MAM_JOB_ID only.",
     "MAM_SOCKET": "The door of the worker that runs this process. Commands about its own job go through it and need no "
     "store.",
+    "PV_CONFIG_PATH": "The settings file of prompt-valet; otherwise `config/prompt-valet.yaml` in the inbox's root.",
     "MAM_AGENTS_DIR": "The directory of live sessions, absolute; otherwise `mam/agents` in XDG_STATE_HOME.",
     "HOUMAO_GLOBAL_REGISTRY_DIR": "The same, if MAM_AGENTS_DIR is not set: the variable of the other system.",
     "MAM_AGENT_ID": "The agent whose session this process belongs to, as `mam agents start` named it: the default of "
@@ -61,7 +62,7 @@ ENVIRONMENT = {
     "PGHOST": "The PostgreSQL server, if the address names none. PGPASSWORD works as for every PostgreSQL program.",
     "PGHOSTADDR": "The same, as an IP address.",
     "MAM_DEBUG": "1 shows the traceback of an unexpected error.",
-    "EDITOR": "The program that `mam config edit` and `mam diff --comment` open.",
+    "EDITOR": "The program that `mam edit`, `mam config edit` and `mam diff --comment` open; `vi` if unset.",
     "GIT_PAGER": "The program that shows `mam diff` on a terminal; otherwise `pager.diff` or `core.pager` of your git.",
     "PAGER": "The same, if neither is set; `less` if this is not set either.",
     "VISUAL": "Takes precedence over EDITOR.",

@@ -19,8 +19,8 @@ MORE_VERBS = (
     "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "continue", "edit", "seen",
     "diff", "apply", "questions", "answer", "ask",
     "pause", "resume", "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where",
-    "init", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo", "agents",
-    "workers", "skill", "inbox", "service", "admin",
+    "init", "artifacts", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo",
+    "agents", "workers", "skill", "inbox", "service", "admin",
 )  # fmt: skip
 UNLISTED_VERBS = ("brief", "publish_event", "job_subscriber")
 """Old names that still work; the last two are the scripts of these names."""

@@ -54,6 +54,14 @@ def artifact_digest(directory: str, artifact: str) -> tuple[int, str | None]:
     return _with_parent(directory, artifact, _read_digest)
 
 
+def artifact_content(directory: str, artifact: str, limit: int) -> bytes:
+    """Its content; BadArtifact also if it has more than `limit` bytes."""
+    data = _with_parent(directory, artifact, lambda parent, name: _read_content(parent, name, limit))
+    if len(data) > limit:
+        raise BadArtifact(f"has more than {limit:,} bytes")
+    return data
+
+
 def _with_parent(directory: str, artifact: str, look: Callable[[int, str], Found]) -> Found:
     """Opens one directory after the other, so that no symbolic link is followed, and calls `look` in the last one."""
     names = [name for name in artifact.split("/") if name not in ("", ".")]
@@ -106,9 +114,7 @@ def _checked_size(found: os.stat_result) -> int:
 def _read_digest(parent: int, name: str) -> tuple[int, str | None]:
     import hashlib
 
-    _stat_size(parent, name)
-    # The file may have been replaced since, so check the open descriptor again; O_NONBLOCK does not wait for a pipe.
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    descriptor = _open_checked(parent, name)
     try:
         size, digest = _checked_size(os.fstat(descriptor)), hashlib.sha256()
         if size > DIGEST_LIMIT:
@@ -118,3 +124,16 @@ def _read_digest(parent: int, name: str) -> tuple[int, str | None]:
         return size, digest.hexdigest()
     finally:
         os.close(descriptor)
+
+
+def _read_content(parent: int, name: str, limit: int) -> bytes:
+    with os.fdopen(_open_checked(parent, name), "rb") as file:
+        _checked_size(os.fstat(file.fileno()))
+        return file.read(limit + 1)
+
+
+def _open_checked(parent: int, name: str) -> int:
+    """The file may be replaced before it is open, so the caller checks the descriptor again; O_NONBLOCK does not wait
+    for a pipe."""
+    _stat_size(parent, name)
+    return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)

@@ -76,8 +76,8 @@ ELSEWHERE = {
 """Those that live on, or start what lives on: the file below tests/ that kills them, or what they have started."""
 
 READERS = {
-    "watch", "list", "questions", "show", "wait", "result", "output", "logs", "get", "broker", "explain", "brief",
-    "where", "doctor",
+    "watch", "list", "questions", "show", "wait", "result", "output", "artifacts", "logs", "get", "broker", "explain",
+    "brief", "where", "doctor",
     "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "diff", "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
 }  # fmt: skip

@@ -36,11 +36,11 @@ def refused(world: World, content: bytes, name: str = "x.prompt.md", where: str 
         (b"---\nagent: shell\n---\n\n", "it is empty"),
         (b"caf\xe9", "not UTF-8 text (byte 3); save it as UTF-8"),
         (b"a\0b", "NUL"),
-        (b"---\nagnet: shell\n---\ndo", "line 2: 'agnet' is not a key of the front matter (did you mean agent?)"),
-        (b"---\nagent: shell\ncolour: red\n---\ndo", "line 3: 'colour' is not a key"),
-        (b"---\nagent: shell\ndo it", "has no end: close it with a line ---"),
+        (b"---\nagent: shell\npermisions: ask\n---\ndo", "line 3: 'permisions' is not a key of the front matter (did"),
+        (b"---\nmam:\n  colour: red\n---\ndo", "line 3: 'colour' is not a key"),
+        (b"---\nmam: red\n---\ndo", "line 2: mam must be a table"),
+        (b"---\ntitle: x\nmam:\n  priority: high\n---\ndo", "line 4: priority: 'high' is not a whole number"),
         (b"---\nagent: [unclosed\n---\ndo", "is not YAML in line"),
-        (b"---\n- a\n- b\n---\ndo", "not a list of `key: value` lines"),
         (b"---\nagent: !!python/object/apply:os.system ['id']\n---\ndo", "must be one value, not a list"),
         (b"---\npriority: high\n---\ndo", "line 2: priority: 'high' is not a whole number"),
         (b"---\npriority: 5000\n---\ndo", "priority must be between -1000 and 1000"),
@@ -70,6 +70,45 @@ def test_a_path_that_is_too_short(world: World) -> None:
     assert "its path is too short: it belongs in inbox/<owner>/<repo>/<branch>/" in refused(
         world, b"do it", where="acme/shop"
     )
+
+
+FOREIGN = {
+    "the block of the older API": "---\npv:\n  job_id: 0123\n  repo: acme/shop\n  note: keep\n---\ndo it",
+    "a title": "---\ntitle: A task\ntags: [a, b]\n---\ndo it",
+    "a title beside a key of mam": "---\ntitle: A task\nagent: codex\n---\ndo it",
+    "a rule": "---\ndo it",
+    "a rule and another": "---\n\ndo it\n\n---\nand that",
+    "a list": "---\n- a\n- b\n---\ndo it",
+    "an anchor": "---\na: &x [1]\nb: *x\n---\ndo it",
+    "not YAML": '---\nit says: "never closed\nand so on\n---\ndo it',
+    "deep": f"---\na: {'[' * 30_000}\n---\ndo it",
+    "an unknown key": "---\nagnet: shell\n---\ndo it",
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_the_head_of_another_tool_is_part_of_the_prompt(world: World, name: str) -> None:
+    world.drop("x.prompt.md", FOREIGN[name])
+
+    inbox = world.open()
+    inbox.run_cycle()
+
+    job = world.only_job()
+    assert (job.prompt, job.agent) == (FOREIGN[name], "shell")
+    (copy,) = (world.root / "processed").rglob("prompt.md")
+    assert copy.read_text() == FOREIGN[name]
+
+
+def test_a_block_of_mam_beside_others_is_read_and_all_of_it_is_passed_on(world: World) -> None:
+    both = "---\ntitle: A task\nmam:\n  priority: 7\n  artifacts: [a.md]\npv:\n  note: keep\n---\ndo it"
+    world.drop("x.prompt.md", both)
+    world.drop("y.prompt.md", "---\nmam:\n  priority: 8\n---\ndo that")
+
+    world.open().run_cycle()
+
+    first, second = world.all_jobs()
+    assert (first.prompt, first.priority, first.expected_artifacts) == (both, 7, ["a.md"])
+    assert (second.prompt, second.priority) == ("do that", 8)
 
 
 def test_what_front_matter_may_say(world: World) -> None:
@@ -114,8 +153,11 @@ pull_request: off
 def test_a_bomb_of_aliases_costs_nothing() -> None:
     lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
     lines += [f"{new}: &{new} [{', '.join(['*' + old] * 9)}]" for old, new in zip("abcdefgh", "bcdefghi", strict=True)]
-    with pytest.raises(BadInput, match="line 2: 'a' is not a key"):
-        parse("---\n" + "\n".join(lines) + "\n---\nhi")
+    text = "---\n" + "\n".join(lines) + "\n---\nhi"
+
+    assert parse(text)[1] == text
+    with pytest.raises(BadInput, match="no anchor and no alias"):
+        parse("---\nlabel: &a x\nagent: *a\n---\nhi")
 
 
 # -- what is no file, or nobody's ------------------------------------------------------------------------------------

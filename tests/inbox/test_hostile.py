@@ -1,4 +1,4 @@
-"""Files that attack the parser: each gets its own error, and the file beside it becomes a job.
+"""Files that attack the parser: each gets its own error or is a prompt, and the file beside it becomes a job.
 
 Each runs the real command in its own process, because the original bug ended the process.
 """
@@ -42,6 +42,9 @@ HEADS = {
 }
 
 
+NO_KEY_CAN_BE_READ = ("a control character",)
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
@@ -50,7 +53,7 @@ def desk(tmp_path: Path) -> Desk:
 def printed_about(desk: Desk, file: str) -> list[str]:
     """The output of a run about this file; every run prints whole lines and no traceback."""
     ran = desk("inbox", "once")
-    assert ran.code in (0, 1), ran.stderr
+    assert ran.code in (0, 1, 7), ran.stderr
     assert all(line.startswith("mam: ") for line in ran.stderr.splitlines()), ran.stderr
     return [line for line in ran.stderr.splitlines() if file in line]
 
@@ -60,11 +63,15 @@ def test_a_hostile_file_stops_no_other(desk: Desk, name: str) -> None:
     content = f"---\n{HEADS[name]}\n---\necho bad\n"
     desk.drop(content, "bad.prompt.md")
     desk.drop("echo good\n", "good.prompt.md")
-    assert len(printed_about(desk, "bad.prompt.md")) == 1
+    assert printed_about(desk, "bad.prompt.md")
     assert "good" in desk.outcome("good.done.md")
-    outcome = desk.outcome("bad.error.md")
+    (file,) = (desk.here / "finished" / WHERE).glob("bad.*.md")
+    outcome = file.read_text(encoding="utf-8")
     assert outcome.startswith(content)
-    assert "drop it again" in outcome[len(content) :]
+    is_mams = HEADS[name].startswith(("agent", "label", "artifacts", "priority", "timeout"))
+    if is_mams and name not in NO_KEY_CAN_BE_READ:  # otherwise it is a prompt, which the shell cannot run
+        assert "drop it again" in outcome[len(content) :]
+        assert desk("list", "--json").json[0]["prompt"] == "echo good"
     assert desk.left() == []
 
 
@@ -72,10 +79,9 @@ def test_twenty_of_them_at_once(desk: Desk) -> None:
     """Variation: many in one batch, between good ones."""
     desk.drop("echo before\n", "a.prompt.md")
     for number in range(20):
-        desk.drop(f"---\n{'[' * (29_000 + number)}\n---\ndo\n", f"b{number}.prompt.md")
+        desk.drop(f"---\nagent: x\nlabel: {'[' * (29_000 + number)}\n---\ndo\n", f"b{number}.prompt.md")
     desk.drop("echo behind\n", "c.prompt.md")
-    outcome = printed_about(desk, ".prompt.md: the front matter is not a list")
-    assert len(outcome) == 20
+    assert len(printed_about(desk, "must be one value, not a list")) == 20
     assert "before" in desk.outcome("a.done.md")
     assert "behind" in desk.outcome("c.done.md")
 
@@ -101,11 +107,11 @@ def test_a_hostile_head_in_another_encoding(desk: Desk) -> None:
 
 def test_a_file_that_an_earlier_version_died_of_is_put_away_at_the_next_start(desk: Desk) -> None:
     """The file has a row and was renamed before it is parsed."""
-    desk.drop(f"---\n{'[' * 30_000}\n---\ndo\n", "bad.running.md")
+    desk.drop(f"---\nagent: {'[' * 30_000}\n---\ndo\n", "bad.running.md")
     desk.drop("echo good\n", "good.prompt.md")
     assert len(printed_about(desk, "bad.prompt.md")) == 1
     assert "good" in desk.outcome("good.done.md")
-    assert "not a list of `key: value` lines" in desk.outcome("bad.error.md")
+    assert "must be one value, not a list" in desk.outcome("bad.error.md")
     desk.drop("echo again\n", "again.prompt.md")
     assert printed_about(desk, "bad") == []
     assert "again" in desk.outcome("again.done.md")

@@ -61,7 +61,7 @@ def _checked(world: World, job_id: str) -> dict[str, Any]:
     record = world.mirrored(job_id)  # 1, 2 and 5 are checked there
     VALIDATOR.validate(record)
     assert record["created_at"] <= record["updated_at"]
-    assert record["inbox_rel"] == f"{WHERE}/x.running.md"  # 7: one name, one open job
+    assert record["inbox_rel"] == f"{WHERE}/x.prompt.md"  # 7: one name, one open job
     assert (world.root / "processed" / WHERE / job_id / "prompt.md").is_file()  # 8: found by path and id
     return record
 

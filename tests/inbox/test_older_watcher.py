@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.stores.files.store import FilesStore
+from mam.util.clock import parse_time
 from tests.inbox.commands import WHERE, Desk
 from tests.needs import need
+from tests.ownership.repositories import git
 from tests.waiting import await_that
 from tests.work.repositories import make_repository
 
@@ -45,6 +47,10 @@ def test_a_failure_that_may_pass_goes_back_to_the_queue_and_keeps_its_file(desk:
         watcher.communicate(timeout=60)
     record = state(desk, job["job_id"])
     assert (record["state"], record["retries"]) == ("failed_final", 1)
+    assert str(record["inbox_rel"]).endswith("x.prompt.md")
+    metadata = record["metadata"]
+    assert isinstance(metadata, dict)
+    assert parse_time(metadata["last_retry"])
     assert "gave up after 1 retry" in desk.outcome("x.error.md")
     assert not running.exists()
 
@@ -174,3 +180,87 @@ def _on_path(desk: Desk) -> None:
     (programs / "mam").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mam "$@"\n')
     (programs / "mam").chmod(0o755)
     desk.env["PATH"] = f"{programs}:{os.environ['PATH']}"
+
+
+def test_a_claimed_file_keeps_the_id_and_the_counter_of_the_older_queue(desk: Desk) -> None:
+    old = "0123456789abcdef0123456789abcdef"
+    running = desk.here / "inbox" / WHERE / "old.running.md"
+    running.parent.mkdir(parents=True)
+    running.write_text("true")
+    record = {
+        "job_id": old, "git_owner": "acme", "repo_name": "shop", "branch_name": "main", "inbox_file": str(running),
+        "inbox_rel": f"{WHERE}/old.prompt.md", "state": "failed_retryable", "retries": 2,
+        "created_at": "2025-01-01T00:00:00Z", "updated_at": "2025-01-02T00:00:00Z",
+        "metadata": {"reason": "new_prompt", "last_retry": "2025-01-02T00:00:00Z"},
+    }  # fmt: skip
+    entry = desk.here / ".queue/jobs" / old
+    entry.mkdir(parents=True)
+    (entry / "job.json").write_text(json.dumps(record))
+    (entry / "state").write_text("failed_retryable\n")
+
+    ((job_id, status, _),) = desk.once()
+
+    assert (job_id, status) == (old, "completed")
+    now = state(desk, old)
+    assert (now["state"], now["retries"], now["created_at"]) == ("succeeded", 2, "2025-01-01T00:00:00Z")
+    assert [job["job_id"] for job in desk("list", "--json").json] == [old]
+
+
+CONFIG = """
+pv_root: {root}
+git_owner: acme
+inbox_mode: legacy_single_owner
+colour: red
+queue:
+  enabled: true
+  max_retries: 1
+  failure_archive: true
+watcher:
+  runner_cmd: codex
+  runner_model: some-model
+"""
+
+
+@pytest.mark.parametrize("by_variable", [True, False])
+def test_the_settings_of_the_older_watcher_are_read(desk: Desk, tmp_path: Path, by_variable: bool) -> None:
+    file = tmp_path / "pv.yaml" if by_variable else desk.here / "config/prompt-valet.yaml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(CONFIG.format(root=desk.here))
+    place = desk.here / "inbox/shop/main"
+    place.mkdir(parents=True)
+    (place / "x.prompt.md").write_text("false")
+    if by_variable:
+        desk.env["PV_CONFIG_PATH"] = str(file)
+
+    ran = desk("inbox", "once", "--agent", "shell", cwd=tmp_path if by_variable else None)
+
+    assert ran.code == 7, ran.stderr
+    assert all(word in ran.stderr for word in ("colour", "watcher.runner_model", "queue.enabled"))
+    assert list((desk.here / "failed/acme/shop/main").rglob("x.prompt.md"))
+
+
+@pytest.mark.parametrize(
+    "content", ["a: [", "- a", "queue: 1", "queue: {max_retries: many}", "x" * 70_000, "[" * 60_000]
+)
+def test_settings_that_cannot_be_read_are_one_line(desk: Desk, content: str) -> None:
+    file = desk.here / "config/prompt-valet.yaml"
+    file.parent.mkdir()
+    file.write_text(content)
+    desk.drop("true")
+
+    desk("inbox", "once", "--agent", "shell").failed(2, "prompt-valet.yaml")
+
+
+def test_settings_that_came_with_a_repository_are_not_obeyed(desk: Desk) -> None:
+    need("git")
+    git("init", "-q", cwd=desk.here)
+    file = desk.here / "config/prompt-valet.yaml"
+    file.parent.mkdir()
+    file.write_text("queue: {max_retries: 0}")
+    git("add", "config", cwd=desk.here)
+    desk.drop("true")
+
+    ran = desk("inbox", "once", "--agent", "shell")
+
+    assert ran.code == 1
+    assert "mam trust" in ran.stderr

@@ -115,7 +115,8 @@ class World:
         assert ("processed_path" in record) == (record["state"] == "succeeded")
         assert ("failure_reason" in record) == (record["state"] == "failed_final")
         assert ("archived_path" in record) == (record["state"] == "failed_final")
-        assert record["inbox_file"] == str(self.inbox / record["inbox_rel"])
+        assert record["inbox_rel"].endswith(".prompt.md")
+        assert record["inbox_file"] == str(self.inbox / record["inbox_rel"]).replace(".prompt.md", ".running.md")
         return record
 
     def steady(self) -> Inbox:

@@ -1,4 +1,4 @@
-"""A link that is cut and comes back: the host takes its next job at once, on a connection that mam opened anew."""
+"""A link that is cut and comes back: the worker reports both, keeps its agent, and takes its next job at once."""
 
 from __future__ import annotations
 
@@ -80,13 +80,15 @@ def test_a_host_whose_link_was_cut_keeps_its_agent_and_goes_on(mam: Mam, link: L
         first = registry.register(prompt=f"read go <{gate}", agent="shell", workdir=str(tmp_path)).job.job_id
         command = [program("ip"), "netns", "exec", link.name, sys.executable, "-m", "mam"]
         command += ["worker", "-s", "shell", "--lease", "20"]
-        with (tmp_path / "log").open("w", encoding="utf-8") as log:
+        log_file = tmp_path / "log"
+        with log_file.open("w", encoding="utf-8") as log:
             worker = subprocess.Popen(command, env={**mam.env, "MAM_STORE": there}, stderr=log, cwd=tmp_path)
         await_that(lambda: registry.get(first).status == "running")
         with psycopg.connect(server.url(), autocommit=True) as admin:
             theirs = f"SELECT 1 FROM pg_stat_activity WHERE client_addr = '{THERE}'".encode()
             link.cut()
             await_that(lambda: not admin.execute(theirs).fetchall(), "the server keeps connections into a cut link")
+            await_that(lambda: "; trying until it works" in log_file.read_text(encoding="utf-8"), "no report")
         link.restore()
         gate.write_text("go\n", encoding="utf-8")
         await_that(lambda: registry.get(first).status == "completed")
@@ -95,5 +97,8 @@ def test_a_host_whose_link_was_cut_keeps_its_agent_and_goes_on(mam: Mam, link: L
         await_that(lambda: registry.get(second).status == "completed")
         worker.terminate()
         worker.wait()
+        _, away, after = log_file.read_text(encoding="utf-8").rpartition("; trying until it works")
+        assert away
+        assert after.splitlines()[1] == "mam: the store answers again"
         store.close()
         server.stop()

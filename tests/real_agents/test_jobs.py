@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 COSTS = {"claude-code": 0.0006333, "codex": (100 * 1.25 + 11 * 0.125 + 22 * 10) / 1e6, "opencode": 0.00063}
 """Of one answer of the scripted model, in US dollars: by the agent's own table, by our prices, by its settings."""
+LONGEST = 280.0
 AGENTS = ("claude-code", "codex", "opencode")
 
 
@@ -192,6 +193,20 @@ def test_an_agent_that_cannot_use_the_model_names_the_reason(office: Office, tro
     assert job["status"] == "error"
     assert job["reason"].startswith(reason), job["reason"]
     assert job["attempt"] == 1
+
+
+def test_codex_under_high_demand_is_tried_again_later(tmp_path: Path, model: ModelServer) -> None:
+    """It prints a sentence of its own for every HTTP 500."""
+    office = Office("codex", tmp_path, model)
+    job = office.job("model: say Hello.")
+    model.trouble = model_server.Trouble(500, {}, {"message": "boom", "type": "server_error"})
+    with office.at_work():
+        await_that(lambda: office.record(job)["status"] == "waiting", "it does not wait", LONGEST)
+        assert office.record(job)["reason"].startswith("overloaded: "), office.record(job)["reason"]
+        model.trouble = None
+        office.wait_until_ended(job)
+
+    assert (office.record(job)["status"], office.record(job)["result"]) == ("completed", "Hello.")
 
 
 def test_a_model_that_declines_is_no_success(office: Office) -> None:

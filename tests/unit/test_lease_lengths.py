@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mam.jobs.lease import NETWORK_SECONDS, keep_alive_seconds, renewal_seconds
+from mam.stores.postgres.client import PATIENCE_SECONDS
 from mam.stores.postgres.limits import limits
 
 AWAY_SECONDS = 90
@@ -26,3 +27,11 @@ def test_a_dead_connection_is_noticed_and_replaced_before_the_agents_end(lease: 
     found = limits(lease)
     noticed = renewal_seconds(lease) + found.silence_seconds + found.connect_seconds
     assert noticed < keep_alive_seconds(lease)
+
+
+@pytest.mark.parametrize("lease", [20.0, 60.0, 180.0])
+def test_a_worker_reports_an_unreachable_server_before_the_agents_end(lease: float) -> None:
+    found = limits(lease)
+    last_try = PATIENCE_SECONDS * found.patience_share + found.connect_seconds
+    reported = renewal_seconds(lease) + max(found.silence_seconds, last_try)
+    assert reported < keep_alive_seconds(lease)

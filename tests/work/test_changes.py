@@ -38,6 +38,15 @@ def test_a_worktree_is_committed_by_the_user_with_the_job_in_a_trailer(desk: Des
     assert desk.repository.git("rev-parse", found["branch"]) == found["after"]
 
 
+def test_where_the_repository_is_away_the_stored_diff_is_shown(desk: Desk) -> None:
+    """As on another host, which has the store and not the repository."""
+    job = desk.run("echo b > b.txt")
+    here = desk.mam("diff", job).out
+    away = desk.repository.path.rename(desk.repository.path.with_name("away"))
+    shown = desk.mam("diff", job, "--store", str(away / ".mam/jobs"), cwd=away.parent)
+    assert (shown.code, shown.out) == (0, here), shown.stderr
+
+
 def test_after_an_error_the_work_is_committed_as_wip(desk: Desk) -> None:
     job = desk.run("echo b > b.txt; exit 1", code=7)
     assert desk.repository.git("log", "-1", "--format=%s", changes(desk, job)["branch"]) == "wip: work"
@@ -91,6 +100,29 @@ def test_it_shows_one_job_or_its_chain_all_or_a_path(desk: Desk) -> None:
     path = desk.mam("diff", second, "--chain", "--", "b.txt").out
     assert ("b.txt" in path, "c.txt" in path) == (True, False)
     assert desk.mam("diff", second, "--json").json["shared"] is False
+
+
+def test_the_diff_of_a_job_does_not_contain_what_later_jobs_of_its_chain_did(desk: Desk) -> None:
+    first = desk.run("echo b > b.txt")
+    whole = desk.mam("diff", first).out
+    assert desk.mam("run", "--continue", first, "do: echo c > c.txt").code == 0
+    assert desk.mam("diff", first).out == whole
+    assert desk.mam("apply", first).code == 0
+    assert "c.txt" not in desk.files()
+
+
+def test_what_a_killed_worker_left_belongs_to_its_job_and_not_to_the_continuation(desk: Desk) -> None:
+    first = desk.mam("register", SLOW, "--agent", "claude-code", "--worktree").line
+    worker = desk.mam.start("worker", "-s", "claude-code", "--once")
+    wait_for_file(desk, first, "begun")
+    await_that(lambda: (desk.mam.record(first)["run"].get("agent") or {}).get("session"), "it has no session")
+    worker.kill()
+    worker.communicate()
+    assert desk.mam("cancel", first).code == 0
+    second = desk.mam("run", "--continue", first, "do: echo c > c.txt", "--json").json["job_id"]
+    assert "b.txt" not in desk.mam("diff", second).out
+    assert "b.txt" in desk.mam("diff", first).out
+    assert "c.txt" not in desk.mam("diff", first).out
 
 
 def test_in_a_shared_directory_the_trees_are_kept_and_the_index_is_not_touched(desk: Desk) -> None:

@@ -241,3 +241,9 @@ def test_what_no_job_can_have_is_bad_input(quick: Shop, choices: dict[str, Any])
     parent = quick.registry.get(quick.job("p"))
     with pytest.raises(BadInput):
         child_choices(parent, "mine", choices, Grants(), "/p", str)
+
+
+def test_a_child_may_ask_only_if_its_parent_may(quick: Shop) -> None:
+    (answer,) = attacked(quick, child(may_ask=True), may_ask=False)
+    assert not answer.get("error"), answer
+    assert only_child(quick).may_ask is False

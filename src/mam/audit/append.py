@@ -85,9 +85,9 @@ class _Writer:
                 lines = lines[:1]  # the log has the other lines from the registry that the job came from
             last = folder.mirrored(self._journal_id)
             appended = False
-            for index, line in lines:
-                named = {**line, "entry": entry_name(self._journal_id, entry.number, index)}
-                may_be_there = again or (entry.number, index) <= last
+            for origin, line in lines:
+                named = {**line, "entry": entry_name(self._journal_id, *origin)}
+                may_be_there = again or origin <= last
                 if not (may_be_there and self._is_there(folder, entry.job_id, named, again=again)):
                     self._append(folder, entry.job_id, named)
                     appended = True

@@ -9,6 +9,7 @@ from __future__ import annotations
 from mam.audit.cursor import CursorRead
 from mam.audit.log import takes_lines
 from mam.jobs.input_rules import check_job_id
+from mam.jobs.summary import line_origins
 from mam.stores.consumer import entries_after
 from mam.util.frozen import Frozen
 
@@ -80,9 +81,12 @@ def fetch(logs_dir: str, store: Store) -> Batch:
     )
 
 
-def lines_to_copy(entry: Entry) -> list[tuple[int, dict[str, object]]]:
-    """The lines of an entry that belong in the history, each with its index in the entry."""
-    return [(index, line) for index, line in enumerate(entry.lines) if line["event"] not in NOT_COPIED]
+def lines_to_copy(entry: Entry) -> list[tuple[tuple[int, int], dict[str, object]]]:
+    """The lines of an entry that belong in the history, each with the entry in which it was written and its index
+    there."""
+    origins = line_origins(entry.number, entry.fields, entry.lines)
+    lines = zip(origins, entry.lines, strict=True)
+    return [(origin, line) for origin, line in lines if line["event"] not in NOT_COPIED]
 
 
 def _some(entries: Iterator[Entry]) -> tuple[list[Entry], bool]:

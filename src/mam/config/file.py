@@ -91,6 +91,10 @@ def check_values(values: Values, file: str) -> Values:
         check_inbox(values.get("inbox", {}), file)
         check_queue(values.get("queue", {}), file)
         check_repos(values.get("repos", {}), file)
+    if "output" in values:
+        from mam.config.tables import OUTPUT
+
+        check_table("output", OUTPUT, values["output"], file)
     return values
 
 

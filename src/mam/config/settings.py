@@ -28,6 +28,7 @@ class Config(Frozen):
     max_depth: int = 3
     on_idle: str = "show"
     on_limit: str = "wait"
+    retention_days: float = 30.0
     agent_prefix: str = "MAM"
     workdirs: dict[str, str] = {}  # noqa: RUF012 - nothing in mam writes into a record's tables
     commands: dict[str, Values] = {}  # noqa: RUF012
@@ -39,6 +40,7 @@ class Config(Frozen):
     inbox: Values = {}  # noqa: RUF012
     queue: Values = {}  # noqa: RUF012
     repos: dict[str, str] = {}  # noqa: RUF012
+    output: Values = {}  # noqa: RUF012
 
 
 class Setting(Frozen):
@@ -85,6 +87,11 @@ SETTINGS = (
         meaning="What a worker does at an agent's usage limit: `wait` for its end and go on, or `fail` the job.",
     ),
     Setting(
+        name="retention_days", kind=float, variable="MAM_RETENTION_DAYS", limits=(0, 36500),
+        meaning="After how many days `mam prune` archives ended jobs, and no longer waits for a silent consumer of the "
+        "journal.",
+    ),
+    Setting(
         name="agent_prefix", kind=str, variable="MAM_AGENT_PREFIX", choices=("MAM", "HOUMAO", ""),
         meaning="The prefix of the names of live sessions.",
     ),
@@ -129,13 +136,17 @@ SETTINGS = (
         name="repos", kind=dict,
         meaning='Where the repositories of jobs are: `"owner/repo"` and a local path or an address that git knows.',
     ),
+    Setting(
+        name="output", kind=dict,
+        meaning="What a worker stores of the output of its jobs, so that other hosts can read it.",
+    ),
 )  # fmt: skip
 """Every key. config/tables.py and config/inbox.py describe the tables."""
 
 KINDS = {str: "a text", bool: "true or false", float: "a number", int: "a whole number", dict: "a table",
          list: "a list"}  # fmt: skip
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_TABLES = ("workdirs", "commands", "agents", "prices", "repos", "children")
+_TABLES = ("workdirs", "commands", "agents", "prices", "repos", "children", "output")
 
 
 def load_config() -> Config:

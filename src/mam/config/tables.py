@@ -1,4 +1,4 @@
-"""Describes and checks the settings tables: workdirs, commands, prices, broker and children."""
+"""Describes and checks the settings tables: workdirs, commands, prices, broker, children and output."""
 
 from __future__ import annotations
 
@@ -57,6 +57,23 @@ BROKER = (
     ),
 )  # fmt: skip
 """The keys of the table `[broker]`. The password has its own file, because settings are copied into a cache."""
+OUTPUT = (
+    Setting(
+        name="upload", kind=str, choices=("none", "conversation", "all"),
+        meaning="What a worker copies into the store: the output of coding agents (`conversation`), or also that of "
+        "other agents, diffs and artifacts (`all`, the default). Known secrets are masked.",
+    ),
+    Setting(
+        name="limit_mib", kind=float, limits=(0, 1024),
+        meaning="How many MiB of the beginning and of the end of an output, and of each file, the store keeps; 4 if "
+        "unset.",
+    ),
+    Setting(
+        name="keep_days", kind=float, limits=(0, 36500),
+        meaning="After how many days workers and `mam prune` remove them; 14 if unset.",
+    ),
+)  # fmt: skip
+"""The keys of the table `[output]`."""
 CHILDREN = (
     Setting(
         name="agents", kind=list,
@@ -114,7 +131,7 @@ AGENT = (
     Setting(name="env", kind=dict, meaning="Variables that are added to its environment."),
 )
 """The keys of a table `[agents.NAME]`."""
-TABLES = {"broker": BROKER, "children": CHILDREN, "questions": QUESTIONS}
+TABLES = {"broker": BROKER, "children": CHILDREN, "questions": QUESTIONS, "output": OUTPUT}
 """The tables with fixed names, for `mam config`, the reference and the checks."""
 BUILT_IN = ("shell", "human")
 """Agents that no user can redefine."""

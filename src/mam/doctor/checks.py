@@ -29,6 +29,7 @@ CHECKS = {
     "aside": "mam.doctor.aside",
     "audit log": "mam.doctor.audit_log",
     "broker": "mam.doctor.broker",
+    "consumers": "mam.doctor.consumers",
     "mirror": "mam.doctor.mirror",
     "git": "mam.doctor.git",
     "stores": "mam.doctor.stores",

@@ -1,13 +1,14 @@
 """The front matter of a prompt file: YAML between two lines of three dashes.
 
-shallow_yaml.py reads it as strings and lists of strings and never creates objects. An unknown key is an error that
-names the key and the line, so that a typo never runs a job with wrong permissions.
+mam's own is a block `mam:`, or nothing but keys that mam knows. Any other head belongs to another tool and is part of
+the prompt, unchanged. shallow_yaml.py reads strings and lists of strings and never creates objects. A key that is
+nearly one of mam's, beside one of mam's, is an error: a typo must not run a job with wrong permissions.
 """
 
 from __future__ import annotations
 
 from mam.errors import BadInput
-from mam.inbox.shallow_yaml import SIZE_LIMIT, entries
+from mam.inbox.shallow_yaml import SIZE_LIMIT, entries, top_level_keys
 from mam.jobs.record import CHOICES
 from mam.util.clock import SystemClock
 from mam.util.frozen import Frozen
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     Value = str | list[str]
 
 FENCE = "---"
+BLOCK = "mam"
 _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 
@@ -46,22 +48,45 @@ class FrontMatter(Frozen):
 def parse(text: str) -> tuple[FrontMatter, str]:
     """The front matter and the prompt of a file. BadInput names the line."""
     text = text.removeprefix("\ufeff")
+    split = _split(text)
+    if split is None:
+        return FrontMatter(), text
+    head, body = split
+    found = top_level_keys(head)
+    if BLOCK in found.keys:
+        return _parse_keys(head, BLOCK), text if set(found.keys) - {BLOCK} else body
+    if not found.keys:
+        return FrontMatter(), body if found.is_empty else text
+    if set(found.keys) <= _READERS.keys():
+        return _parse_keys(head), body
+    _check_typos(found.keys)
+    return FrontMatter(), text
+
+
+def _split(text: str) -> tuple[str, str] | None:
+    """The head and what follows it; None if the text does not begin with a closed one."""
     first, newline, rest = text.partition("\n")
     if first.rstrip() != FENCE or not newline:
-        return FrontMatter(), text
+        return None
     end = 0
     for line in rest[: SIZE_LIMIT + len(FENCE) + 1].split("\n"):
         behind = end + len(line)
         if line.rstrip() in (FENCE, "...") and rest[behind : behind + 1] in ("", "\n"):
-            return _parse_keys(rest[:end].removesuffix("\n")), rest[behind + 1 :]
+            return rest[:end].removesuffix("\n"), rest[behind + 1 :]
         end = behind + 1
-    raise BadInput(
-        why=f"the front matter that begins in line 1 has no end: close it with a line --- within {SIZE_LIMIT:,}"
-        " characters, or put an empty line before the first --- if it is a part of the prompt"
-    )
+    return None
 
 
-def _parse_keys(head: str) -> FrontMatter:
+def _check_typos(keys: dict[str, int]) -> None:
+    from difflib import get_close_matches
+
+    for name, line in keys.items():
+        near = get_close_matches(name, list(_READERS), n=1, cutoff=0.8)
+        if near and name not in _READERS and keys.keys() & _READERS.keys():
+            raise BadInput(why=f"line {line}: {name[:80]!a} is not a key of the front matter (did you mean {near[0]}?)")
+
+
+def _parse_keys(head: str, block: str | None = None) -> FrontMatter:
     found: dict[str, Any] = {}
 
     def check_key(name: str, line: int) -> None:
@@ -70,7 +95,7 @@ def _parse_keys(head: str) -> FrontMatter:
         if name in found:
             raise BadInput(why=f"line {line}: {name} appears twice")
 
-    for entry in entries(head, check_key):
+    for entry in entries(head, check_key, block):
         try:
             found[entry.key] = _READERS[entry.key](entry.value)
         except BadInput as bad:

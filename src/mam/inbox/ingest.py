@@ -50,6 +50,7 @@ class Ingester:
         self._settings = settings
         self._tree = tree
         self._ledger = ledger
+        self._mirror = mirror
         self._registry = registry
         self._find_refusal = find_refusal
         """Finds the file that states why a row was refused, if there is one."""
@@ -102,11 +103,15 @@ class Ingester:
                 self.problems.append(f"{row.rel}: {error}")
 
     def adopt(self, rel: str) -> Submission | None:
-        """Ingest a running file without a row: left by the older watcher or by a lost ledger."""
+        """Ingest a running file without a row: left by the older watcher, under the id that it gave, or by a lost
+        ledger."""
         file = self._tree.stat(rel)
         if file is None or not file.is_file:
             return None
         row = self._new_row(file.replace(rel=path_with_state(rel, PROMPT)))
+        known_id = self._mirror.open_job(row.rel)
+        if known_id is not None:
+            row = row.replace(job_id=known_id)
         self._ledger.add([row])
         return next(iter(self.resume([row])), None)
 

@@ -7,6 +7,7 @@ queue allows, so mam writes each intermediate state of a job that moved several 
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from mam.inbox.names import INBOX, RUNNING, path_with_state
@@ -95,6 +96,17 @@ class Mirror:
         except (OSError, ValueError):
             return None
         return record if schema_problem(record, job_id) is None else None
+
+    def open_job(self, rel: str) -> str | None:
+        """The id that the older queue gave to a claimed file whose job has not ended."""
+        running = os.path.join(self._inbox, path_with_state(rel, RUNNING))
+        found: list[tuple[str, str]] = []
+        with contextlib.suppress(FileNotFoundError):
+            for job_id in os.listdir(self._jobs_root):
+                record = self.read(job_id)
+                if record is not None and TRANSITIONS[record["state"]] and record["inbox_file"] == running:
+                    found.append((record["created_at"], job_id))
+        return max(found)[1] if found else None
 
     def consistent_state(self, job_id: str) -> str | None:
         """The state in both files; None if they differ or are invalid."""
@@ -207,10 +219,10 @@ def _record(job: Job, row: LedgerRow, inbox: str, found: Json | None, paths: Out
         "repo_name": row.repo,
         "branch_name": row.branch,
         "inbox_file": os.path.join(inbox, running),
-        "inbox_rel": running,
+        "inbox_rel": row.rel,
         "state": state,
         "retries": _retries(job, state, found),
-        "created_at": job.created_at,
+        "created_at": min(found["created_at"], job.created_at) if found else job.created_at,
         "updated_at": job.updated_at,
         "metadata": _metadata(job, found),
     }
@@ -225,10 +237,9 @@ def _record(job: Job, row: LedgerRow, inbox: str, found: Json | None, paths: Out
 
 def _retries(job: Job, state: str, found: Json | None) -> int:
     """How often the job returned to the queue: each claim but the last did, and the last too if the job is queued."""
-    if state == QUEUED:
-        return job.attempt
-    before = max(0, job.attempt - 1)
-    return max(before, found["retries"]) if found is not None and state == FINAL else before
+    before = job.attempt if state == QUEUED else max(0, job.attempt - 1)
+    # The count never falls, also not below that of the older queue.
+    return before if found is None else max(before, found["retries"])
 
 
 def _metadata(job: Job, found: Json | None) -> Json:
@@ -238,7 +249,9 @@ def _metadata(job: Job, found: Json | None) -> Json:
     if job.status is Status.WAITING and job.reason:
         metadata["last_failure"] = job.reason
     if job.retries or job.losses:
-        metadata["last_retry"] = job.retries + job.losses
+        known = metadata.get("last_retry")
+        if not isinstance(known, str) or _retries(job, mirror_state(job), None) > (found or {}).get("retries", 0):
+            metadata["last_retry"] = job.updated_at
     if job.status is Status.COMPLETED:
         metadata.pop("last_failure", None)
     elif job.status.ended:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from mam.errors import MamError
+from mam.errors import MamError, UnknownJob
 from mam.inbox.ledger import OPEN, LedgerRow
 from mam.inbox.mirror import FINAL, SUCCEEDED, OutcomePaths
 from mam.inbox.names import Target, check_branch, check_name, parse_target
@@ -47,7 +47,8 @@ def repair(mirror: Mirror, jobs_root: str, root: str, registry: Registry, open_r
             if row is not None:
                 mirror.write(job, row, OutcomePaths(processed=processed_path(root, row)))
         except (MamError, OSError) as error:
-            problems.append(f"{os.path.join(jobs_root, job_id)}: {error}")
+            if not (isinstance(error, UnknownJob) and _waits_for_adoption(mirror, job_id)):
+                problems.append(f"{os.path.join(jobs_root, job_id)}: {error}")
     return problems
 
 
@@ -98,6 +99,12 @@ def row_from_job(job: Job) -> LedgerRow | None:
 
 def processed_path(root: str, row: LedgerRow) -> str:
     return os.path.join(root, PROCESSED, row.target.path, row.job_id, "prompt.md")
+
+
+def _waits_for_adoption(mirror: Mirror, job_id: str) -> bool:
+    """A job of the older queue whose claimed file is there: the first scan takes it over under this id."""
+    record = mirror.read(job_id)
+    return record is not None and os.path.isfile(record["inbox_file"])
 
 
 def _ids(jobs_root: str) -> Iterator[str]:

@@ -7,10 +7,12 @@ import os
 from mam.bus.settings import broker_to_record
 from mam.errors import BadInput
 from mam.inbox.names import FLAT, INBOX, LOCAL_OWNER, MULTI, SINGLE, Target
+from mam.inbox.prompt_valet_settings import read_old_settings
 from mam.inbox.tree import QUEUE
 from mam.jobs.input_rules import check_name
 from mam.location.ownership import check_path_ownership
 from mam.util.frozen import Frozen
+from mam.util.notices import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +56,10 @@ def load_settings(
     config: Config, *, root: str | None = None, mode: str | None = None, agent: str | None = None
 ) -> Settings:
     """In order of precedence: the command line, the configuration, the defaults."""
-    inbox, queue = config.inbox, config.queue
+    old = read_old_settings(os.path.abspath(os.path.expanduser(root or config.inbox.get("root") or os.getcwd())))
+    if old.ignored:
+        warn("mam.inbox", f"mam has no counterpart for these settings of prompt-valet: {', '.join(old.ignored)}")
+    inbox, queue = {**old.inbox, **config.inbox}, {**old.queue, **config.queue}
     mode = mode or inbox.get("mode", MULTI)
     here_path = _repository() if mode == FLAT else None
     root = _root(root or inbox.get("root"), here_path)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from yaml.events import Event
 
 SIZE_LIMIT = 64 << 10
+DEEPEST = 20
+"""Levels of a value that is not mam's."""
 FIRST_LINE = 2
 """The line number of the front matter's first line: the fence is line 1."""
 
@@ -30,13 +32,81 @@ class Entry(Frozen):
     """The line where the value begins."""
 
 
-def entries(text: str, check_key: Callable[[str, int], None]) -> Iterator[Entry]:
-    """BadInput names the line and the reason. `check_key` sees each key and its line before its value is read."""
+class TopLevel(Frozen):
+    keys: dict[str, int]
+    """The keys with their lines, up to the first mistake."""
+    texts: dict[str, str] = {}  # noqa: RUF012 - nothing writes into it later
+    """The values that are one text."""
+    mistake: str | None = None
+    is_empty: bool = False
+
+
+def top_level_keys(text: str) -> TopLevel:
+    """The keys of the first level, whatever their values are. Stops at a mistake or at a value that is too deep."""
+    keys: dict[str, int] = {}
+    texts: dict[str, str] = {}
+    try:
+        events = _events(text, any_anchor=True)
+        first = next(events, None)
+        if first is None:
+            return TopLevel(keys=keys, is_empty=True)
+        for event in events if _kind(first) == "MappingStart" else ():
+            if _kind(event) != "Scalar":
+                break
+            name = str(getattr(event, "value", ""))
+            keys[name], value = _line(event), next(events)
+            if _kind(value) == "Scalar":
+                texts[name] = str(getattr(value, "value", ""))
+            _skip(value, events)
+    except (BadInput, StopIteration) as mistake:
+        return TopLevel(keys=keys, texts=texts, mistake=str(mistake))
+    return TopLevel(keys=keys, texts=texts, mistake=None if keys else "it is not a table of keys")
+
+
+def _skip(event: Event, events: Iterator[Event]) -> None:
+    """Read past one value."""
+    depth = 0
+    while True:
+        depth += _kind(event).endswith("Start") - _kind(event).endswith("End")
+        if depth > DEEPEST:
+            raise BadInput(why="it is too deep")
+        if not depth:
+            return
+        event = next(events)
+
+
+def entries(text: str, check_key: Callable[[str, int], None], block: str | None = None) -> Iterator[Entry]:
+    """BadInput names the line and the reason. `check_key` sees each key and its line before its value is read. With a
+    `block`, the entries are those of the table of this key, and other keys are not read."""
     if len(text) > SIZE_LIMIT:
         raise BadInput(why=f"the front matter has more than {SIZE_LIMIT:,} characters")
+    if block is not None:
+        yield from _block_entries(text, check_key, block)
+        return
     events = _events(text)
     if not _opens(next(events, None)):
         return
+    yield from _table(events, check_key)
+    for _ in events:
+        raise BadInput(why="the front matter has a second YAML document; join them into one list of keys")
+
+
+def _block_entries(text: str, check_key: Callable[[str, int], None], block: str) -> Iterator[Entry]:
+    events = _events(text, any_anchor=True)
+    next(events)
+    for event in events:
+        if _kind(event) == "MappingEnd":
+            return
+        if getattr(event, "value", None) != block:
+            _skip(next(events), events)
+            continue
+        if _kind(next(events)) != "MappingStart":
+            raise BadInput(why=f"line {_line(event)}: {block} must be a table of keys, indented below it")
+        yield from _table(events, check_key)
+        return
+
+
+def _table(events: Iterator[Event], check_key: Callable[[str, int], None]) -> Iterator[Entry]:
     for event in events:
         if _kind(event) == "MappingEnd":
             break
@@ -45,18 +115,16 @@ def entries(text: str, check_key: Callable[[str, int], None]) -> Iterator[Entry]
         value = next(events)
         read = _list(events) if _kind(value) == "SequenceStart" else _text(value, f"{key}: it")
         yield Entry(key=key, value=read, line=_line(value))
-    for _ in events:
-        raise BadInput(why="the front matter has a second YAML document; join them into one list of keys")
 
 
-def _events(text: str) -> Iterator[Event]:
+def _events(text: str, *, any_anchor: bool = False) -> Iterator[Event]:
     """The events that carry content."""
     import yaml
 
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if _kind(event) not in ("StreamStart", "StreamEnd", "DocumentStart", "DocumentEnd"):
-                yield _plain(event)
+                yield event if any_anchor else _plain(event)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + FIRST_LINE}" if mark is not None else ""

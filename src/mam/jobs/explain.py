@@ -139,7 +139,8 @@ def _waiting(job: Job, moment: Moment) -> list[str]:
 
 
 def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
-    sentences = [f"It is running: attempt {job.attempt}, held by {job.owner or 'an unnamed owner'}."]
+    where = "" if job.host is None else f" on {job.host}"
+    sentences = [f"It is running{where}: attempt {job.attempt}, held by {job.owner or 'an unnamed owner'}."]
     sentences.append(_doing(job, moment, last_event))
     for question in open_questions(job):
         which = question_id(job.job_id[:8], question.number)

@@ -129,6 +129,12 @@ class Job(Frozen, freezes_json=True):
     """Fields of the record that this version does not know."""
 
     @property
+    def host(self) -> str | None:
+        """The host on which the latest attempt runs, or ran; None if it is not known."""
+        host = (self.run or {}).get("host") if self.attempt else None
+        return host if isinstance(host, str) else None
+
+    @property
     def workspace_id(self) -> str:
         """The job after which its workspace is named."""
         return self.directory_of or self.job_id

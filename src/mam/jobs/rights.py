@@ -41,13 +41,14 @@ WIDTHS: dict[str, Callable[[Any], float]] = {
 }
 """These are at most the parent's. Without a choice, or with the default, a child gets the smaller of the two."""
 
-SET_BY_WORKER = ("parent_id", "depth", "origin_host")
+SET_BY_WORKER = ("parent_id", "depth", "origin_host", "may_ask")
 """The worker sets these; their values in a request are ignored."""
 
 REJECTED = {
     "validation": "`validation` in [children] of the user's config.toml names the script that checks children",
     "job_id": "the store gives ids", "retry_of": "only the user retries a job", "repository": "only the inbox sets it",
     "inbox": "only the inbox sets it", "broker": "the user's settings name the broker",
+    "continues": "only the user continues a conversation", "model": "the user's settings name the model",
     "topic_prefix": "the worker sets it", "auth_token": "ask for a token with `sign`",
 }  # fmt: skip
 

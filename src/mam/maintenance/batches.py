@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-AT_ONCE = 100
+AT_ONCE = 500
 
 
 def batches(things: Iterable[T]) -> Iterator[list[T]]:

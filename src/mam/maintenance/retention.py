@@ -1,10 +1,15 @@
-"""Moves old ended jobs to the archive, in batches, so that claims continue."""
+"""Moves old ended jobs to the archive, in batches, so that claims continue, and summarises their journal entries.
+
+An entry is summarised after every consumer of the store has passed it. A consumer that was silent for longer than the
+retention does not hold this back: it is lost, and starts over when it returns.
+"""
 
 from __future__ import annotations
 
 from mam.jobs.status import Status
 from mam.maintenance.batches import batches
 from mam.stores.port import Query
+from mam.stores.silence import passed_by_all
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -28,6 +33,8 @@ class Pruned(Frozen):
 
     counts: dict[Status, int]
     last: Job | None = None
+    entries: int = 0
+    """How many entries of the journal were summarised away."""
 
 
 def too_old(registry: Registry, retention: Retention) -> Iterator[Job]:
@@ -61,9 +68,11 @@ def _is_meant(job: Job, retention: Retention) -> bool:
     return job.status in retention.statuses and (job.ended_at or job.updated_at) < retention.before
 
 
-def prune(registry: Registry, retention: Retention, moved: Callable[[int], None]) -> Pruned:
+def prune(registry: Registry, retention: Retention, days: float, moved: Callable[[int], None]) -> Pruned:
+    """`days`: a consumer that was silent for longer is lost."""
     counts: dict[Status, int] = {}
     last: Job | None = None
+    below, entries = passed_by_all(registry.store, days), 0
     for batch in batches(too_old(registry, retention)):
         gone = set(registry.archive([job.job_id for job in batch]))
         for job in batch:
@@ -71,4 +80,6 @@ def prune(registry: Registry, retention: Retention, moved: Callable[[int], None]
                 counts[job.status] = counts.get(job.status, 0) + 1
                 last = job
         moved(len(gone))
-    return Pruned(counts=counts, last=last)
+    for ids in batches(registry.store.unsummarised(below)):
+        entries += registry.store.summarise(ids, below)
+    return Pruned(counts=counts, last=last, entries=entries)

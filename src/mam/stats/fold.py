@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.jobs.status import ENDED, RUNNING, WAITING
+from mam.jobs.summary import spent
 from mam.util.clock import parse_time
 from mam.util.frozen import Frozen
 
@@ -55,9 +56,9 @@ def transitions_in(entry: Entry) -> Iterator[JobTransition]:
                 losses=int(bool(line.get("losses"))),
                 retries=int(to == WAITING and line.get("from") == RUNNING and line.get("by") == "fail"),
             )
-    spent = _spent(entry)
-    if spent is not None:
-        yield JobTransition(job_id=entry.job_id, tokens=spent[0], cost=spent[1])
+    cost = spent(entry.fields, entry.lines)
+    if cost is not None:
+        yield JobTransition(job_id=entry.job_id, tokens=cost[0], cost=cost[1])
 
 
 def _arrived(entry: Entry, line: AuditRecord) -> JobTransition:
@@ -88,16 +89,3 @@ def _at(fields: dict[str, Any], name: str, otherwise: int | None) -> int | None:
 
 def _second(line: AuditRecord) -> int:
     return parse_time(str(line["timestamp"])) // 1000
-
-
-def _spent(entry: Entry) -> tuple[int, float] | None:
-    """Tokens and cost of the attempt that ends with this entry. A run is stored several times, but ends once."""
-    if not any(line["event"] == "status_changed" and line.get("from") == RUNNING for line in entry.lines):
-        return None
-    run = (entry.fields or {}).get("run")
-    agent = run.get("agent") if isinstance(run, dict) else None
-    if not isinstance(agent, dict):
-        return None
-    tokens, cost = agent.get("tokens"), agent.get("cost_usd")
-    counted = [number for number in tokens.values() if type(number) is int] if isinstance(tokens, dict) else []
-    return sum(counted), float(cost) if isinstance(cost, (int, float)) else 0.0

@@ -15,6 +15,7 @@ from mam.jobs.generation import Generations, release_displaced, supersede
 from mam.jobs.pause import blocking_pause, probe_jobs, seconds_until_lifted
 from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import PENDING, RUNNING
+from mam.jobs.summary import summarise
 from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
 from mam.jobs.workers import STOP
 from mam.stores.common import (
@@ -65,6 +66,7 @@ class MemoryStore:
         self._generations: dict[str, Generations] = {}
         self._archive: dict[str, JobWithEvents] = {}
         self._positions: dict[str, str] = {}
+        self._summarised_upto = 0
         self._changed = Condition()
         self.outputs = MemoryOutputs(self)
 
@@ -265,15 +267,40 @@ class MemoryStore:
     def _all(self) -> dict[str, Job]:
         return {**{job_id: kept.job for job_id, kept in self._archive.items()}, **self._jobs}
 
+    def summarise(self, job_ids: Sequence[str], below: int) -> int:
+        with self._changed:
+            before = len(self._entries)
+            for job_id in job_ids:
+                of_job = [one for one in self._entries if one.job_id == job_id and one.number < below and one.fields]
+                if job_id in self._archive and len(of_job) > 1:
+                    fields, lines = summarise([(one.number, one.fields, one.lines) for one in of_job])
+                    gone, last = {one.number for one in of_job[:-1]}, of_job[-1]
+                    summary = last.replace(fields=fields, lines=tuple(lines))
+                    kept = [summary if one is last else one for one in self._entries]
+                    self._entries = [one for one in kept if one.number not in gone]
+                    self._summarised_upto = max(self._summarised_upto, below)
+            return before - len(self._entries)
+
+    def unsummarised(self, below: int) -> list[str]:
+        with self._changed:
+            counted = Counter(one.job_id for one in self._entries if one.number < below and one.fields)
+            return [job_id for job_id in self._archive if counted[job_id] > 1]
+
+    def summarised_upto(self) -> int:
+        return self._summarised_upto
+
+    def consumers(self) -> dict[str, str]:
+        return dict(self._positions)
+
     def end_offset(self) -> str:
-        return str(len(self._entries))
+        return str(self._entries[-1].number if self._entries else 0)
 
     def entries(self, offset: str | None) -> Iterator[Entry]:
-        return iter(self._entries[int(offset or 0) :])
+        return iter([entry for entry in self._entries if entry.number > int(offset or 0)])
 
     def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:  # noqa: ARG002
         with self._changed:
-            if len(self._entries) > int(offset):
+            if int(self.end_offset()) > int(offset):
                 return True
             return self._changed.wait(timeout)
 
@@ -333,7 +360,7 @@ class MemoryStore:
         return change.job
 
     def _append(self, job_id: str, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
-        number = len(self._entries) + 1
+        number = int(self.end_offset()) + 1
         self._entries.append(Entry(offset=str(number), number=number, job_id=job_id, fields=fields, lines=lines))
         self._changed.notify_all()
 

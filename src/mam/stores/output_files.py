@@ -18,7 +18,7 @@ import struct
 from contextlib import contextmanager
 from zlib import crc32
 
-from mam.errors import StoreUnavailable
+from mam.errors import Refused, StoreUnavailable
 from mam.jobs.acts import check_latest_claim
 from mam.jobs.input_rules import is_job_id
 from mam.stores.outputs import Piece, StoredFile, check_piece, in_order
@@ -154,11 +154,13 @@ class FileOutputs:
 
     @contextmanager
     def _errors_of_disk(self) -> Iterator[None]:
+        """Not StoreUnavailable: an act of a job must not wait until there is room for its output."""
         try:
             yield
+        except StoreUnavailable as error:
+            raise Refused(why=str(error)) from None
         except OSError as error:
-            why = f"what a job left behind cannot be stored: {error.strerror}"
-            raise StoreUnavailable(store=self._store.address, problem=why) from None
+            raise Refused(why=f"{self._directory}: {error.strerror}") from None
 
 
 def _cut_torn_pieces(path: str) -> int:

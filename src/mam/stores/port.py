@@ -260,6 +260,19 @@ if TYPE_CHECKING:
             Only for a registry that is being imported and has no workers. Durable when it returns.
             """
 
+        def summarise(self, job_ids: Sequence[str], below: int) -> int:
+            """Replace the journal entries before number `below` of archived jobs: one for each job, at the number of
+            its last one (mam.jobs.summary). Returns how many entries are gone. Atomic; a repeat changes nothing."""
+
+        def unsummarised(self, below: int) -> list[str]:
+            """The archived jobs for which `summarise` has something to do."""
+
+        def summarised_upto(self) -> int:
+            """Before this number, entries of archived jobs were summarised; 0 if none were."""
+
+        def consumers(self) -> dict[str, str]:
+            """The saved position of each named consumer."""
+
         def end_offset(self) -> str:
             """The offset after the last entry."""
 

@@ -78,6 +78,7 @@ class Attempt:
         self._begun: Json = {"attempt": job.attempt, "host": host, **carried(job, host)}
         """The `run` of the record, as far as it is known."""
         self._launch = _BY_PERSON
+        self._upload = context.uploader.upload(job, is_conversation=False)
         self._last: LastMessage | None = None
         """How the agent's process ended; None if there was none."""
         self._turn: AgentTurn | None = None
@@ -93,10 +94,12 @@ class Attempt:
         try:
             with self.supervision:
                 verdict = self._attempt()
+                self._send_output()
             self._finish(verdict)
         except Exception as error:
             self._write(self._error_verdict(error))
         finally:
+            self._context.uploader.forget(self._upload)
             if self._keeper is not None:
                 self._keeper.close()
             if self._pid_line is not None:
@@ -178,6 +181,15 @@ class Attempt:
 
             work_directory = self._context.work_directory
             run["changes"] = note_after(self.job, work_directory, run["changes"], self._private, is_wip=is_wip)
+            self._store_diff(run)
+
+    def _store_diff(self, run: Json) -> None:
+        """Copies the diff into the store, for readers on other hosts; this host can make it again."""
+        from mam.work.git.diffs import finished_diff
+
+        diff = finished_diff(self.job.replace(run=run), self._upload.file_limit)
+        if diff is not None:
+            self._send(self._upload.put_diff, diff)
 
     def _commit_if_cancelled(self) -> None:
         """The claim is gone. The worktree of a cancelled job is committed; another worker may use that of any other."""
@@ -198,6 +210,7 @@ class Attempt:
                 clock, prices = self._context.registry.store.clock, self._context.prices(self.job)
                 self._turn = AgentTurn(self._claim, self._limits, clock, self.job, launch, self._begun, prices)
             is_read = self._turn is not None
+            self._upload = self._context.uploader.upload(self.job, is_conversation=is_read)
             plan = Plan(
                 argv=tuple(launch.argv), env=env, cwd=workdir.path, stdin=launch.stdin, tee=is_read, tee_errors=is_read
             )
@@ -215,12 +228,14 @@ class Attempt:
         with self._context.guardian.start(plan, log) as run:
             self.supervision.attach(run)
             run.wait()
+            self._upload.begin(log)
             if run.started is not None:
                 self._begun["process"] = run.started.to_json()
                 self._pid_line = self._context.pid_file.add(self.job, self._begun)
                 self._note_start()
                 may_be_short = self._pid_line is not None and self._turn is None
                 if not (may_be_short and self.supervision.ends_within(run, SHORT_RUN_SECONDS)):
+                    self._context.uploader.follow(self._upload)
                     self._retry_while_unreachable(self._start_reporter.report)
             if self._turn is None:
                 last = self.supervision.wait_until_ended(run)
@@ -302,6 +317,7 @@ class Attempt:
         if not job.expected_artifacts and job.validation is None:
             return Ending(run={})
         checks = check(job, workdir.path, context.guardian, self._private, context.mark, watcher=self.supervision)
+        self._send(self._upload.put_artifacts, checks["artifacts"], workdir.path)
         if checks["problem"] is not None and self.supervision.ended_because is not None:
             return self._stopped()
         return Ending(run={}, checks=checks, reason=checks["problem"])
@@ -315,6 +331,17 @@ class Attempt:
         run.update(delivery.run)
         self._removes_worktree = delivery.is_clean
         return ending.replace(reason=delivery.reason)
+
+    def _send_output(self) -> None:
+        self._context.uploader.forget(self._upload)
+        self._send(self._upload.send, is_all=True)
+
+    def _send(self, call: Callable[P, None], *args: P.args, **options: P.kwargs) -> None:
+        """What cannot be stored for another reason than an outage is not worth a job."""
+        try:
+            self._retry_while_unreachable(call, *args, **options)
+        except (MamError, OSError) as error:
+            self._context.say(self.job, f"not stored for other hosts: {error}")
 
     # -- write -----------------------------------------------------------------------------------------------------
 
@@ -390,7 +417,9 @@ class Attempt:
         ends = time.monotonic() + self._context.lease_seconds
         while True:
             try:
-                return call(*args, **options)
+                result = call(*args, **options)
+                self._context.report_store(None)
+                return result
             except STORE_UNREACHABLE as error:
                 if self._context.is_leaving and time.monotonic() >= ends:
                     raise

@@ -14,10 +14,12 @@ from mam.util.state_dir import make_private
 from mam.work.adapters import installed_agents, load_adapter
 from mam.work.door.server import Door, DoorServer
 from mam.work.host_checks import Backoff
+from mam.work.masking import known_secrets
 from mam.work.process.pidfiles import PidFile
 from mam.work.process.runner import GuardianClient
 from mam.work.state_dirs import store_mark
 from mam.work.supervision import GRACE_SECONDS
+from mam.work.upload import Uploader, output_settings
 from mam.work.validator import trusted_validation
 
 TYPE_CHECKING = False
@@ -78,6 +80,7 @@ class WorkerContext:
         self._default_agent = default_agent
         self._environ = dict(os.environ)
         """Copied once: Python decodes every name and value at each access."""
+        self.uploader = Uploader(registry.store, output_settings(config.output), known_secrets(self._environ))
         self._complained = ""
         self._is_store_away = False
         self._say = say
@@ -121,7 +124,7 @@ class WorkerContext:
         self._call_safely(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")
 
     def report_store(self, error: MamError | OSError | None) -> None:
-        """A renewal of a lease failed, or succeeded (None)."""
+        """The store did not answer, or answered (None)."""
         if error is not None:
             self.say_unreachable(error)
         elif self._is_store_away:
@@ -152,6 +155,7 @@ class WorkerContext:
             return
 
     def close(self) -> None:
+        self.uploader.close()
         self.door_server.close()
         self.guardian.close()
         self.pid_file.close()

@@ -223,7 +223,7 @@ def tail_start(path: str, lines: int) -> int:
                 wanted += 1  # the last line has its end
             is_last = False
             if (count := part.count(b"\n")) >= wanted:
-                return min(end, offset + _nth_break(part, count - wanted) + 1)
+                return min(end, offset + nth_break(part, count - wanted) + 1)
             wanted -= count
         position = start
     return 0
@@ -236,7 +236,7 @@ def _parts(path: str, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         start = found[0]
 
 
-def _nth_break(data: bytes, count: int) -> int:
+def nth_break(data: bytes, count: int) -> int:
     """The position of the line end that `count` others precede."""
     at = -1
     for _ in range(count + 1):
@@ -249,8 +249,26 @@ def length(path: str) -> int:
     return max((segment.end for segment in _list_segments(path)), default=0)
 
 
+def pieces(path: str, since: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yields what is there now, each part with its offset, which shows where bytes are missing."""
+    position = since
+    while (found := _part_after(path, position)) is not None:
+        yield found
+        position = found[0] + len(found[1])
+
+
 def _next(path: str, position: int) -> tuple[int, bytes] | None:
-    """The new position and the bytes up to it; None if there is nothing yet.
+    """The new position and the bytes up to it, or the notice in the place of missing ones; None if there is nothing
+    yet."""
+    found = _part_after(path, position)
+    if found is None:
+        return None
+    start, part = found
+    return (start + len(part), part) if start == position else (start, gap_notice(start - position))
+
+
+def _part_after(path: str, position: int) -> tuple[int, bytes] | None:
+    """The next bytes that are stored and their offset; None if there is nothing yet.
 
     The segments are listed before the read: a segment that has a successor in the list is complete.
     """
@@ -260,14 +278,14 @@ def _next(path: str, position: int) -> tuple[int, bytes] | None:
         after = next((segment for segment in segments if segment.start > position), None)
         try:
             if claim is not None and (part := _read_part(claim, position)):
-                return position + len(part), part
+                return position, part
         except OSError:
             if after is None:
                 return None
         if after is None:
             return None
-        if any(segment.start == after.start for segment in _list_segments(path)):
-            return after.start, _gap_notice(after.start - position)
+        if after.size:
+            position = after.start
     return None
 
 
@@ -279,7 +297,7 @@ def _read_part(segment: Segment, position: int) -> bytes:
         os.close(descriptor)
 
 
-def _gap_notice(count: int) -> bytes:
+def gap_notice(count: int) -> bytes:
     return f"\n[mam: {count} bytes of output were left out here]\n".encode()
 
 

@@ -155,6 +155,7 @@ class Worker:
             except STORE_UNREACHABLE as error:
                 self._say_unreachable(error)
                 continue
+            self._context.report_store(None)
             if job is not None:
                 self._may_claim = True
                 self._begin(job)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.util.clock import Moment
 
-SHORT = ("JOB", "STATUS", "AGENT", "LABEL", "AGE")
-DISPENSABLE = ("AGENT", "AGE", "LABEL")
+SHORT = ("JOB", "STATUS", "AGENT", "LABEL", "HOST", "AGE")
+DISPENSABLE = ("AGENT", "AGE", "LABEL", "HOST")
 """The columns that a narrow terminal omits, in this order."""
 NAME_MOST, PROMPT_LEAST = 24, 20
 
@@ -40,10 +42,12 @@ def print_jobs(jobs: Sequence[Job], now: Moment, pauses: Sequence[Pause] = ()) -
     console = Console(highlight=False)
     rows = [_cells(job, now, pauses) for job in jobs]
     widths = {name: max(len(name), *(row[name].cell_len for row in rows)) for name in SHORT}
+    if {job.host for job in jobs} <= {None, os.uname().nodename}:
+        del widths["HOST"]
     wanted = min(PROMPT_LEAST, max(row["PROMPT"].cell_len for row in rows))
     for name in DISPENSABLE:
         if _left(console, widths) < wanted:
-            del widths[name]
+            widths.pop(name, None)
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name, width in widths.items():
         table.add_column(name, width=width, justify="right" if name == "AGE" else "left", no_wrap=True)
@@ -59,7 +63,7 @@ def _left(console: Console, widths: dict[str, int]) -> int:
 
 
 def _cells(job: Job, now: Moment, pauses: Sequence[Pause]) -> dict[str, Text]:
-    names = [Text(one_line(name)) for name in (job.agent, job.agent_session)]
+    names = [Text(one_line(name)) for name in (job.agent, job.agent_session, job.host or "")]
     for name in names:
         name.truncate(NAME_MOST, overflow="ellipsis")
     old = format_age(now.wall_ms - parse_time(job.created_at))

@@ -1,6 +1,8 @@
 """Print a job's record as JSON, or one field of it.
 
-mam get JOB --field prompt    # the text only, for a script
+Inside a job, MAM_JOB_ID names the job.
+
+  mam get JOB --field prompt    # the text only, for a script
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
 """Show the jobs, newest first.
 
 In a pipe: id, status, agent, label, created_at and the first line of the prompt, separated by tabs. When --limit omits
-jobs, the last line (on stderr) gives their number, up to a thousand. --json prints every job and ignores --limit. With
+<<<<<<< HEAD
+jobs, the last line (on stderr) says so. --json prints every job and ignores --limit. With
+=======
+jobs, the last line (on stderr) gives their number, up to a thousand. A terminal shows the host of each job if they ran
+on several. --json prints every job and ignores --limit. With
+>>>>>>> main
 --everywhere the first column is the store; with --json, each store holds its jobs.
 """
 
@@ -28,12 +33,12 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 ROWS_SHOWN = 50
-COUNTED = 1_000
-"""How many of the omitted jobs are counted: counting a million takes too long."""
+LEFT_OUT = "… older jobs are left out; --limit 0 shows all"
 
 
 def add_arguments(parser: Parser) -> None:
     add_filters(parser)
+    parser.add_argument("--host", metavar="NAME", help="only jobs that ran on this host; not with --everywhere")
     parser.add_argument("--agent", metavar="A", help="only jobs for this agent")
     parser.add_argument("--search", metavar="TEXT",
                         help="only jobs with this text in the prompt, the result or the reason")  # fmt: skip
@@ -50,10 +55,14 @@ def run(options: Options) -> int:
     if options.unseen and (options.archived or options.status):
         raise BadInput(why="--unseen goes with neither --status nor --archived")
     limit = _row_limit(options.limit, ROWS_SHOWN if stdout_is_terminal() else 0)
+    if options.everywhere and options.host is not None:
+        raise BadInput(why="give --everywhere or --host, not both")
     if options.everywhere:
         return _list_everywhere(options, limit)
     registry = registry_of(options)
     jobs = _jobs(registry, options)
+    if options.host is not None:
+        jobs = (job for job in jobs if job.host == options.host)
     if options.json:
         print_json_array(job.to_json() for job in jobs)
     elif stdout_is_terminal():
@@ -106,17 +115,9 @@ def _columns(job: Job) -> tuple[str, ...]:
 
 
 def _say_more(jobs: Iterator[Job]) -> None:
-    more = _count_more(jobs)
-    if more:
-        say(f"{more}; --limit 0 shows all")
-
-
-def _count_more(jobs: Iterator[Job]) -> str:
-    """Empty when no job is left."""
-    more = sum(1 for _ in islice(jobs, COUNTED + 1))
-    if not more:
-        return ""
-    return f"… and {more} more" if more <= COUNTED else f"… and more than {COUNTED:,} more"
+    """One more row is read, not the rest: counting a million jobs takes too long."""
+    if next(jobs, None) is not None:
+        say(LEFT_OUT)
 
 
 # -- every store -----------------------------------------------------------------------------------------------------
@@ -195,6 +196,5 @@ def _print_store(ref: StoreRef, options: Options, limit: int | None, *, first: b
         console.print(Text("  no job matches", style="dim"))
         return
     print_jobs(shown, store.clock.now(), store.pauses())
-    more = _count_more(jobs)
-    if more:
-        console.print(Text(more, style="dim"))
+    if next(jobs, None) is not None:
+        console.print(Text(LEFT_OUT, style="dim"))

@@ -3,7 +3,8 @@
 On a terminal, the run of a coding agent is a conversation: what it said, the tools that it used, the files that it
 changed. --full unfolds what tools returned and what the agent thought. Output of other programs keeps its colours; mam
 removes other escape sequences. In a pipe, or with --raw, the output is byte for byte. --json prints one item of the
-conversation a line. `mam logs` shows the history of the job.
+conversation a line. For an agent on another host, mam shows what its worker copied into the store. `mam logs` shows the
+history of the job.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
     from mam.jobs.record import Job
     from mam.registry import Registry
+    from mam.work.output_source import OutputSource
 
 
 def add_arguments(parser: Parser) -> None:
@@ -41,11 +43,11 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     job = registry.get(named_job(options))
     attempt = job.attempt if options.attempt is None else options.attempt
-    log = output_log(registry, job, attempt)
-    if not os.path.exists(log) and not (options.follow and not job.status.ended):
-        raise Refused(why=f"Job {job.job_id} has no output here{_where(job, attempt)}.")
-    since = 0 if options.tail is None else _tail_start(log, options.tail)
-    chunks = _followed(registry, job, attempt, since) if options.follow else _read(log, since)
+    source = output_source(registry, job, attempt)
+    if not source.exists() and not (options.follow and not job.status.ended):
+        raise Refused(why=f"Job {job.job_id} has no output {_why_none(job, attempt)}.")
+    since = 0 if options.tail is None else source.tail_start(options.tail)
+    chunks = _followed(registry, job, attempt, since) if options.follow else source.read(since)
     if options.json:
         from mam.cli.render.conversation_stream import print_items
 
@@ -55,10 +57,10 @@ def run(options: Options) -> int:
     return 0
 
 
-def output_log(registry: Registry, job: Job, attempt: int) -> str:
-    from mam.work.state_dirs import existing_output_path, work_directory
+def output_source(registry: Registry, job: Job, attempt: int) -> OutputSource:
+    from mam.work.output_source import output_of
 
-    return existing_output_path(work_directory(registry.store.address), job.job_id, attempt)
+    return output_of(registry, job.job_id, attempt)
 
 
 def print_output(
@@ -85,22 +87,8 @@ def _write(chunks: Iterable[bytes]) -> None:
         sys.stdout.buffer.flush()
 
 
-def _read(log: str, since: int) -> Iterator[bytes]:
-    from mam.work.output_log import read
-
-    return read(log, since)
-
-
-def _tail_start(log: str, lines: int) -> int:
-    from mam.work.output_log import tail_start
-
-    return tail_start(log, lines)
-
-
 def _followed(registry: Registry, job: Job, attempt: int, since: int) -> Iterator[bytes]:
     """New output, until this attempt no longer holds the job."""
-    from mam.work.output_log import follow
-
     job = _begun(registry, job, attempt)
     attempt = max(attempt, job.attempt) if attempt == 0 else attempt
 
@@ -108,9 +96,11 @@ def _followed(registry: Registry, job: Job, attempt: int, since: int) -> Iterato
         now = registry.store.get(job.job_id)
         return now.status != "running" or now.attempt != attempt
 
-    log = output_log(registry, job, attempt)
-    if os.path.exists(log) or not ended():
-        yield from follow(log, ended, since)
+    source = output_source(registry, job, attempt)
+    if source.exists() or not ended():
+        yield from source.follow(ended, since)
+    if not source.exists():
+        say(f"job {job.job_id[:8]} has no output {_why_none(registry.get(job.job_id), attempt)}")
 
 
 def _begun(registry: Registry, job: Job, attempt: int) -> Job:
@@ -125,10 +115,10 @@ def _begun(registry: Registry, job: Job, attempt: int) -> Job:
     return job
 
 
-def _where(job: Job, attempt: int) -> str:
+def _why_none(job: Job, attempt: int) -> str:
     host = (job.run or {}).get("host")
-    if not job.attempt:
-        return ": it has not run yet"
+    if not attempt:
+        return "here: it has not run yet"
     if isinstance(host, str) and host != os.uname().nodename:
-        return f": it ran on {host}"
-    return f": no worker of this user on this host ran attempt {attempt}"
+        return f"here: it ran on {host}, and the store has none of it ([output] in the settings of that worker)"
+    return f"here: no worker of this user on this host ran attempt {attempt}"

@@ -1,7 +1,9 @@
 """List the open questions of all jobs, oldest first.
 
-mam questions
-mam questions --watch    # also each new question, until Ctrl-C
+`mam answer` answers one.
+
+  mam questions
+  mam questions --watch    # also each new question, until Ctrl-C
 """
 
 from __future__ import annotations

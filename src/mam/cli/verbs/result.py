@@ -1,6 +1,6 @@
 """Print the result of a completed job.
 
-In a pipe, the result is byte for byte; --json adds the job's id and status.
+In a pipe, the result is byte for byte; --json adds the job's id and status, and the host that ran it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def run(options: Options) -> int:
     if options.json:
         from mam.cli.render.changes import changes_json
 
-        facts = {"job_id": job.job_id, "status": job.status, "checked": job.checked, "result": job.result}
-        print_json({**facts, "changes": changes_json(job)})
+        facts = {"job_id": job.job_id, "status": job.status, "checked": job.checked, "host": job.host}
+        print_json({**facts, "result": job.result, "changes": changes_json(job)})
     else:
         print_text(job.result)
     return 0

@@ -24,7 +24,7 @@ from mam.cli.render.changes import closing_lines
 from mam.cli.render.closing import closing_line
 from mam.cli.render.streams import print_job, print_json, say
 from mam.cli.render.text import one_line
-from mam.cli.verbs.output import output_log, print_output
+from mam.cli.verbs.output import print_output
 from mam.config.settings import load_config
 from mam.errors import BadInput, MamError, ProgramNotFound, ProgramUnfit
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
@@ -246,12 +246,13 @@ def _until_ended(registry: Registry, job: Job, *, quietly: bool) -> Job:
 
 def _output(registry: Registry, job: Job) -> Iterator[bytes]:
     from mam.work.output_log import follow as follow_output
+    from mam.work.output_source import local_log
 
     def ended() -> bool:
         now = registry.store.get(job.job_id)
         return now.status is not RUNNING or now.attempt != job.attempt
 
-    return follow_output(output_log(registry, job, job.attempt), ended, look_seconds=POLL_SECONDS)
+    return follow_output(local_log(registry, job.job_id, job.attempt), ended, look_seconds=POLL_SECONDS)
 
 
 def _detach(registry: Registry, job: Job, short: str) -> int:

@@ -12,7 +12,6 @@ from mam.cli.render.conversation_stream import conversation_reader, workdir_of
 from mam.cli.render.escapes import EscapeFilter
 from mam.cli.render.table import status_text
 from mam.cli.render.text import one_line
-from mam.cli.verbs.output import output_log
 from mam.cli.watch.drawing import shorten_ids
 from mam.conversation.reader import read_all
 from mam.jobs.changed_files import changes_of
@@ -103,8 +102,9 @@ def _events(registry: Registry, job: Job) -> list[str]:
 def _output(registry: Registry, job: Job, width: int) -> list[Text]:
     """The end of what the agent did, or of what the program printed."""
     from mam.work.output_log import length, read, tail_start
+    from mam.work.output_source import local_log
 
-    log = output_log(registry, job, job.attempt)
+    log = local_log(registry, job.job_id, job.attempt)
     if not job.attempt or not os.path.exists(log):
         return []
     reader = conversation_reader(job.agent)

@@ -85,6 +85,10 @@ class Client:
         self._use(self._open())
 
     @property
+    def _patience_seconds(self) -> float:
+        return PATIENCE_SECONDS * self._server.patience_share
+
+    @property
     def in_act(self) -> bool:
         """Whether this thread has a transaction open."""
         return self._holder == get_ident() and self._process == os.getpid()
@@ -141,7 +145,7 @@ class Client:
         """Runs an act whose only write is its last statement. After a lost response, `found` returns the outcome if the
         act took effect."""
         self._notice_fork()
-        ends = time.monotonic() + PATIENCE_SECONDS
+        ends = time.monotonic() + self._patience_seconds
         while True:
             try:
                 return do()
@@ -158,7 +162,7 @@ class Client:
     def act(self, do: Callable[[], T], is_done: Callable[[], bool]) -> T:
         """Runs `do` in one transaction. `is_done` returns whether a commit with a lost response took effect."""
         self._notice_fork()
-        ends = time.monotonic() + PATIENCE_SECONDS
+        ends = time.monotonic() + self._patience_seconds
         with self._threads:
             while True:
                 commits, done = False, None
@@ -196,7 +200,7 @@ class Client:
 
     def connect(self) -> Connection:
         """Opens a new connection; the server may be restarting."""
-        ends = time.monotonic() + PATIENCE_SECONDS
+        ends = time.monotonic() + self._patience_seconds
         while True:
             try:
                 return self._open()

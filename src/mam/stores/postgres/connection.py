@@ -67,6 +67,10 @@ class Server:
         """Whether a pooler is in between: a setting, a prepared statement or a lock of the session may be lost."""
 
     @property
+    def patience_share(self) -> float:
+        return self._limits.patience_share
+
+    @property
     def requires_tls(self) -> bool:
         """Whether mam adds `verify-full`: the address names no sslmode and the host is not local."""
         return "sslmode" not in self._given and not all(_is_local(host) for host in self._hosts())

@@ -21,6 +21,8 @@ class Limits(Frozen):
     """A connection is dead if the other side acknowledges nothing for this long."""
     connect_seconds: int
     """For each host of the address."""
+    patience_share: float = 1.0
+    """Of the time for which a command tries again. A worker reports a lost server before it has to end its agents."""
 
     @property
     def for_client(self) -> dict[str, int]:
@@ -49,4 +51,5 @@ def limits(lease_seconds: float | None = None, hosts: int = 1) -> Limits:
     return Limits(
         silence_seconds=max(2.0, lease / 18),
         connect_seconds=max(2, min(5, int(for_all_hosts / hosts))),  # libpq takes no less than 2
+        patience_share=lease / NETWORK_SECONDS,
     )

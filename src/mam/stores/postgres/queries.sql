@@ -451,3 +451,15 @@ DELETE FROM mam.output_file WHERE made_ms < %(before)s RETURNING 1
 -- name: expire output contents
 -- A use that comes at the same time makes the content new again.
 DELETE FROM mam.output_content WHERE made_ms < %(before)s RETURNING 1
+
+-- name: delete jobs
+DELETE FROM mam.job WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
+
+-- name: entries of archived
+-- Without the entry that says so, which is the last word about the job.
+SELECT number, job, fields, lines FROM mam.journal
+WHERE job IN (SELECT number FROM mam.archive WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))) AND number < %(below)s AND fields IS NOT NULL
+ORDER BY number
+
+-- name: delete entries
+DELETE FROM mam.journal WHERE number IN (SELECT json_array_elements_text(%(numbers)s::json)::bigint)

@@ -4,7 +4,8 @@
 CREATE TABLE mam.store (
     one        integer PRIMARY KEY CHECK (one = 1),
     version    integer NOT NULL,  -- of this schema; below zero while `mam migrate` fills the registry
-    journal_id text NOT NULL      -- names this journal
+    journal_id text NOT NULL,     -- names this journal
+    summarised_upto bigint NOT NULL DEFAULT 0  -- before it, the entries of archived jobs are summarised
 );
 
 CREATE SEQUENCE mam.job_number;
@@ -188,8 +189,8 @@ CREATE TABLE mam.archive (
     key      text,
     retry_of text COLLATE "C",
     root     text COLLATE "C",
-    record   json NOT NULL,  -- the whole record
-    events   json NOT NULL,
+    record   json NOT NULL,  -- without empty fields
+    events   json NOT NULL,  -- `null`: the journal has them
     continues text COLLATE "C"
 );
 CREATE INDEX archive_number ON mam.archive (number);

@@ -78,6 +78,8 @@ CREATE TABLE mam.output_content (
 );
 CREATE INDEX output_content_made ON mam.output_content (made_ms);
 
+ALTER TABLE mam.store ADD COLUMN summarised_upto bigint NOT NULL DEFAULT 0;  -- before it, the entries of archived jobs are summarised
+
 -- Secrets: each role reads its own.
 ALTER TABLE mam.secret ADD COLUMN owner text NOT NULL DEFAULT current_user;
 ALTER TABLE mam.secret ENABLE ROW LEVEL SECURITY;

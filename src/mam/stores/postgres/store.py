@@ -300,6 +300,9 @@ class PostgresStore(SqlStore):
 
         return self._client.act(whole, is_done)
 
+    def _each(self, query: str, values: list[Json]) -> None:
+        self._client.many(query, values)
+
     def _rows(self, query: str, **values: Any) -> list[Any]:
         return self._client.rows(query, values)
 
@@ -326,10 +329,10 @@ class PostgresStore(SqlStore):
         return self._memory.offset(0)
 
     def entries(self, offset: str | None) -> Iterator[Entry]:
-        after = str(self._memory.number(offset))
-        for entry in super().entries(after):
-            offset = self._memory.offset(entry.number)
-            yield entry if entry.offset == offset else entry.replace(offset=offset)
+        return super().entries(str(self._memory.number(offset)))
+
+    def _offset(self, number: int) -> str:
+        return self._memory.offset(number)
 
     def _last_number(self) -> int:
         """The query decides how far a follower may read: asking first would be another round trip."""
@@ -351,6 +354,7 @@ class PostgresStore(SqlStore):
 
     def _check_journal(self) -> None:
         self._checked = self._client.connections
+        self._memory.forget_before(self.summarised_upto())
         lost_after = self._memory.lost_after(super()._entry_rows)
         if lost_after is not None:
             from mam.util.notices import warn

@@ -6,14 +6,26 @@ import json
 import sys
 
 from mam.jobs.change import Change
+from mam.jobs.record import Job
+from mam.jobs.summary import summarise
 from mam.stores.common import archived_line, import_lines
 from mam.stores.port import JobWithEvents
-from mam.stores.sql.base import PAGE, SqlBase
+from mam.stores.sql.base import PAGE, SqlBase, events_in
+from mam.stores.sql.rows import parse_row
 from mam.util.encoding import to_json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from mam.jobs.change import AuditRecord
+    from mam.jobs.record import Json
+
+
+def without_empty_fields(job: Job) -> Json:
+    """The record without the fields that are empty and empty by default, which are most fields of most jobs."""
+    usual = Job.field_defaults
+    return {name: value for name, value in job.to_json().items() if value or name not in usual or value != usual[name]}
 
 
 class SqlArchive(SqlBase):
@@ -25,27 +37,61 @@ class SqlArchive(SqlBase):
         return [job_id for job_id in job_ids if job_id in archived]
 
     def _archive(self, job_ids: Sequence[str]) -> None:
+        """In a few queries, whatever the number of jobs."""
         moment = self._now()
-        for (job_id,) in self._rows("archivable", job_ids=json.dumps(list(job_ids))):
-            job = self.get(job_id)
-            self._insert_archived([JobWithEvents(job=job, events=self.events(job_id))])
-            self._rows("delete job", job_id=job_id)
-            self._append_entry(job, 0, None, (archived_line(job_id, moment),))
+        found = json.dumps([row[0] for row in self._rows("archivable", job_ids=json.dumps(list(job_ids)))])
+        jobs = [parse_row(row, self.address).job for row in self._rows("jobs to change", job_ids=found)]
+        self._each("insert archived", [self._archived_values(job, None) for job in jobs])
+        self._rows("delete jobs", job_ids=found)
+        for job in jobs:
+            self._append_entry(job, 0, None, (archived_line(job.job_id, moment),))
 
     def _insert_archived(self, batch: Sequence[JobWithEvents]) -> None:
-        for one in batch:
-            job = one.job
-            self._rows(
-                "insert archived",
-                job_id=job.job_id,
-                number=job.number,
-                key=job.key,
-                retry_of=job.retry_of,
-                continues=job.continues,
-                root=self._root_of(job),
-                record=to_json_text(job.to_json()),
-                events=to_json_text(one.events),
-            )
+        self._each("insert archived", [self._archived_values(one.job, one.events) for one in batch])
+
+    def _archived_values(self, job: Job, events: list[AuditRecord] | None) -> Json:
+        """Without events: the journal has those of a job that was archived here."""
+        return {
+            "job_id": job.job_id,
+            "number": job.number,
+            "key": job.key,
+            "retry_of": job.retry_of,
+            "continues": job.continues,
+            "root": self._root_of(job),
+            "record": to_json_text(without_empty_fields(job)),
+            "events": to_json_text(events),
+        }
+
+    def summarise(self, job_ids: Sequence[str], below: int) -> int:
+        return self._in_transaction(self._summarise, job_ids, below)
+
+    def _summarise(self, job_ids: Sequence[str], below: int) -> int:
+        entries: dict[int, list[tuple[int, Json | None, list[AuditRecord]]]] = {}
+        found = self._rows("entries of archived", job_ids=json.dumps(list(job_ids)), below=below)
+        for number, job, fields, lines in found:
+            set_fields = None if fields is None else json.loads(fields)
+            entries.setdefault(job, []).append((number, set_fields, json.loads(lines)))
+        changes, gone = [], list[int]()
+        for of_job in entries.values():
+            if len(of_job) > 1:
+                fields, lines = summarise(of_job)
+                text = {"fields": to_json_text(fields), "lines": to_json_text(lines)}
+                changes.append({"number": of_job[-1][0], **text})
+                gone += [number for number, _, _ in of_job[:-1]]
+        self._each("replace entry", changes)
+        self._rows("delete entries", numbers=json.dumps(gone))
+        if gone:
+            self._rows("save summarised", below=below)
+        return len(gone)
+
+    def unsummarised(self, below: int) -> list[str]:
+        return [row[0] for row in self._rows("unsummarised", below=below)]
+
+    def summarised_upto(self) -> int:
+        return int(self._rows("summarised upto")[0][0])
+
+    def consumers(self) -> dict[str, str]:
+        return dict(self._rows("consumers"))
 
     def archived(self, job_id: str) -> JobWithEvents | None:
         rows = self._rows("archived", job_id=job_id)
@@ -64,7 +110,11 @@ class SqlArchive(SqlBase):
                 yield self._parse_archived_row(record, events)
 
     def _parse_archived_row(self, record: str, events: str) -> JobWithEvents:
-        return JobWithEvents(job=self._parse_archived(record), events=json.loads(events))
+        job, known = self._parse_archived(record), json.loads(events)
+        if known is None:
+            lines = self._rows("lines of archived", number=job.number, job_id=job.job_id)
+            known = events_in(text for (text,) in lines)
+        return JobWithEvents(job=job, events=known)
 
     # -- jobs of another registry ------------------------------------------------------------------------------------
 

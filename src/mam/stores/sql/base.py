@@ -17,7 +17,7 @@ from mam.stores.sql.rows import column_values, parse_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar
 
     from mam.jobs.change import AuditRecord, Change
@@ -53,6 +53,11 @@ class SqlBase(ABC):
     def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
         """Appends to the journal, in the open transaction. `version` is that of the row now, 0 when it is gone."""
 
+    def _each(self, query: str, values: list[Json]) -> None:
+        """Runs a query for each set of values, in the open transaction."""
+        for one in values:
+            self._rows(query, **one)
+
     @property
     def _blocking(self) -> Blocking:
         return Blocking(self._rows)
@@ -70,12 +75,7 @@ class SqlBase(ABC):
         return parse_row(rows[0], self.address).job if rows else None
 
     def events(self, job_id: str) -> list[AuditRecord]:
-        """A `migrated` entry holds all events of an imported job; what came before it does not count."""
-        lines: list[AuditRecord] = []
-        for (text,) in self._rows("lines of job", job_id=job_id):
-            found = json.loads(text)
-            lines = found if found[0]["event"] == "migrated" else lines + found
-        return [event for event in map(event_in_line, lines) if event is not None]
+        return events_in(text for (text,) in self._rows("lines of job", job_id=job_id))
 
     def newest(self, job_id: str) -> Job | None:
         found = self._rows("newest", root=self._root(job_id))
@@ -129,6 +129,9 @@ class SqlBase(ABC):
     def end_offset(self) -> str:
         return str(self._last_number())
 
+    def _offset(self, number: int) -> str:
+        return str(number)
+
     def _last_number(self) -> int:
         return int(self._rows("last entry")[0][0])
 
@@ -141,7 +144,7 @@ class SqlBase(ABC):
             for number, job_id, fields, lines in rows:
                 after = number
                 yield Entry(
-                    offset=str(number),
+                    offset=self._offset(number),
                     number=number,
                     job_id=job_id,
                     fields=None if fields is None else json.loads(fields),
@@ -149,3 +152,13 @@ class SqlBase(ABC):
                 )
             if len(rows) < PAGE:
                 return
+
+
+def events_in(texts: Iterable[str]) -> list[AuditRecord]:
+    """The events in the lines of a job's entries. A `migrated` entry holds all events of an imported job; what came
+    before it does not count."""
+    lines: list[AuditRecord] = []
+    for text in texts:
+        found = json.loads(text)
+        lines = found if found[0]["event"] == "migrated" else lines + found
+    return [event for event in map(event_in_line, lines) if event is not None]

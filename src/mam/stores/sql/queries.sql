@@ -159,3 +159,23 @@ UPDATE {schema}.job SET blocked = 2 WHERE number = :number AND blocked < 2
 
 -- name: mark readable
 UPDATE {schema}.job SET blocked = 0 WHERE number = :number AND blocked = 2
+
+
+-- name: replace entry
+UPDATE {schema}.journal SET fields = :fields, lines = :lines WHERE number = :number
+
+-- name: summarised upto
+SELECT summarised_upto FROM {schema}.store
+
+-- name: save summarised
+UPDATE {schema}.store SET summarised_upto = :below WHERE summarised_upto < :below
+
+-- name: consumers
+SELECT name, position FROM {schema}.consumer ORDER BY name
+
+-- name: unsummarised
+SELECT archive.job_id FROM {schema}.archive JOIN {schema}.journal ON journal.job = archive.number
+WHERE journal.number < :below AND fields IS NOT NULL GROUP BY archive.job_id HAVING count(*) > 1
+
+-- name: lines of archived
+SELECT lines FROM {schema}.journal WHERE job = :number AND job_id = :job_id ORDER BY number

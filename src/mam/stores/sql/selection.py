@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from mam.stores.port import Query
 
-FIRST_PAGE, PAGE = 50, 500
-"""Rows read at once: a screenful first, and never so many that a long list delays checkpoints."""
+FIRST_PAGE, PAGE = 51, 500
+"""Rows read at once: a screenful and one more first, and never so many that a long list delays checkpoints."""
 
 
 def select_rows(ask: Callable[..., list[Any]], query: Query, number_at: int) -> Iterator[Any]:

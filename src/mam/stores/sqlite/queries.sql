@@ -198,3 +198,15 @@ SELECT :number
 
 -- name: unreadable jobs
 SELECT {columns} FROM job INDEXED BY job_set_aside JOIN prompt USING (number) WHERE blocked = 2 ORDER BY number
+
+-- name: delete jobs
+DELETE FROM job WHERE job_id IN (SELECT value FROM json_each(:job_ids))
+
+-- name: entries of archived
+-- Without the entry that says so, which is the last word about the job.
+SELECT number, job, fields, lines FROM journal
+WHERE job IN (SELECT number FROM archive WHERE job_id IN (SELECT value FROM json_each(:job_ids))) AND number < :below AND fields IS NOT NULL
+ORDER BY number
+
+-- name: delete entries
+DELETE FROM journal WHERE number IN (SELECT value FROM json_each(:numbers))

@@ -5,7 +5,8 @@ CREATE TABLE store (
     one           INTEGER PRIMARY KEY CHECK (one = 1),
     epoch         TEXT NOT NULL,                -- names this journal: a new one after a rebuild
     boot_id       TEXT NOT NULL DEFAULT '',     -- the boot whose clock the leases are compared with
-    mirrored_upto INTEGER NOT NULL DEFAULT 0    -- files store: the record files show the journal up to here
+    mirrored_upto INTEGER NOT NULL DEFAULT 0,   -- files store: the record files show the journal up to here
+    summarised_upto INTEGER NOT NULL DEFAULT 0  -- before it, the entries of archived jobs are summarised
 ) STRICT;
 
 CREATE TABLE job (
@@ -138,8 +139,8 @@ CREATE TABLE archive (
     key      TEXT,
     retry_of TEXT,
     root     TEXT,
-    record   TEXT NOT NULL,  -- the whole record
-    events   TEXT NOT NULL,
+    record   TEXT NOT NULL,  -- without empty fields
+    events   TEXT NOT NULL,  -- `null`: the journal has them
     continues TEXT
 ) STRICT;
 CREATE INDEX archive_number ON archive (number);

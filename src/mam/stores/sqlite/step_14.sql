@@ -4,6 +4,8 @@
 ALTER TABLE job ADD COLUMN asking INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX job_asking ON job (number) WHERE asking > 0;
 
+ALTER TABLE store ADD COLUMN summarised_upto INTEGER NOT NULL DEFAULT 0;  -- before it, the entries of archived jobs are summarised
+
 -- Continuations: the job that a job continues, and the only host that can claim it (mam.jobs.continuation).
 ALTER TABLE job ADD COLUMN continues TEXT;
 ALTER TABLE job ADD COLUMN host TEXT NOT NULL DEFAULT '';

@@ -25,7 +25,7 @@ pytest.register_assert_rewrite(
             "conformance.fences", "conformance.generations", "conformance.outputs", "conformance.pauses",
             "conformance.questions", "conformance.edits",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
-            "conformance.registration", "conformance.sequence", "conformance.supervising",
+            "conformance.registration", "conformance.sequence", "conformance.summaries", "conformance.supervising",
             "conformance.time", "conformance.workers",
         )
     )
@@ -51,6 +51,7 @@ from mam.testing.conformance.questions import Questions  # noqa: E402
 from mam.testing.conformance.races import Races  # noqa: E402
 from mam.testing.conformance.registration import Registrations  # noqa: E402
 from mam.testing.conformance.sequence import Sequences  # noqa: E402
+from mam.testing.conformance.summaries import Summaries  # noqa: E402
 from mam.testing.conformance.supervising import Supervising  # noqa: E402
 from mam.testing.conformance.time import Time  # noqa: E402
 from mam.testing.conformance.workers import DurableWorkers, Workers  # noqa: E402
@@ -60,7 +61,7 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 class InProcessConformance(
     Registrations, Claims, Fences, Supervising, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses,
-    Continuations, Generations, Archives, Children, Consumers, Outputs, Questions, Edits, Workers, Races,
+    Continuations, Generations, Archives, Children, Consumers, Outputs, Summaries, Questions, Edits, Workers, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 

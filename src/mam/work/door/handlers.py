@@ -159,7 +159,8 @@ def _register(scope: DoorScope, request: DoorRequest) -> Json:
     wanted = request.fields.get("choices", {})
     choices = child_choices(parent, agent, wanted, scope.grants, scope.workdir, os.path.realpath)
     choices["after"] = [resolve(scope, needed) for needed in choices.get("after", ())]
-    choices |= {**parent_fields(parent, scope.max_depth), "origin_host": os.uname().nodename, "broker": parent.broker}
+    choices |= {**parent_fields(parent, scope.max_depth), "origin_host": os.uname().nodename}
+    choices |= {"broker": parent.broker, "may_ask": parent.may_ask}
     registration = scope.registry.register(prompt=prompt, agent=agent, sign=sign, **choices)
     whole = bool(request.fields.get("whole")) or not registration.created
     return {"job": registration.job.to_json() if whole else _short(registration.job), "created": registration.created}

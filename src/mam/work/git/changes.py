@@ -18,10 +18,11 @@ import os
 import shutil
 
 from mam.jobs.changed_files import is_object
+from mam.jobs.input_rules import is_job_id
 from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, discover
 from mam.work.git.commits import commit_worktree
 from mam.work.git.staging import stage
-from mam.work.git.worktrees import MADE, branch_commit, read_plan
+from mam.work.git.worktrees import MADE, read_plan
 from mam.work.job_dir import JobDirectory
 
 TYPE_CHECKING = False
@@ -73,8 +74,8 @@ def commit_leftovers(job: Job, work_directory: str) -> None:
     plan = read_plan(job_dir) if os.path.isdir(job_dir.path) else None
     if plan is None or plan["state"] != MADE or not os.path.isdir(job_dir.worktree):
         return
-    if read_ref(at(plan["repository"]), job.job_id, BEFORE) is None:
-        return  # the job never began
+    if not _is_unfinished(at(plan["repository"]), job.job_id):
+        return
     after, _ = _committed(job, job_dir, is_wip=True)
     at(plan["repository"]).text("update-ref", ref(job.job_id, AFTER), after)
 
@@ -114,13 +115,28 @@ def _worktree_before(job: Job, job_dir: JobDirectory) -> Json:
     git = at(plan["repository"])
     before = read_ref(git, job.job_id, BEFORE)
     if before is None:
-        before = branch_commit(git, plan["branch"]) if job.continues is not None else None
-        before = before or plan["base"]
+        before = plan["base"] if job.continues is None else _taken_over(git, job, job_dir)
         git.text("update-ref", ref(job.job_id, BEFORE), before)
+    if read_ref(git, job.job_id, AFTER) is not None:
+        git.text("update-ref", "-d", ref(job.job_id, AFTER))  # this attempt writes its own
     return {
         "repository": plan["repository"], "directory": job_dir.worktree, "branch": plan["branch"], "before": before,
         "shared": False,
     }  # fmt: skip
+
+
+def _taken_over(git: Git, job: Job, job_dir: JobDirectory) -> str:
+    """Where a continuation begins. What a killed worker left is committed first, and belongs to the earlier job."""
+    before, _ = _committed(job, job_dir, is_wip=True)
+    earlier = (job.conversation or {}).get("job")
+    if isinstance(earlier, str) and is_job_id(earlier) and _is_unfinished(git, earlier):
+        git.text("update-ref", ref(earlier, AFTER), before)
+    return before
+
+
+def _is_unfinished(git: Git, job_id: str) -> bool:
+    """Whether the job began, and no worker noted its end."""
+    return read_ref(git, job_id, BEFORE) is not None and read_ref(git, job_id, AFTER) is None
 
 
 def _committed(job: Job, job_dir: JobDirectory, *, is_wip: bool) -> tuple[str, str | None]:
