@@ -37,7 +37,7 @@ def far(server: PrivateServer) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def judge(far: Proxy, server: PrivateServer) -> Iterator[PostgresStore]:  # noqa: ARG001 - makes the store
+def judge(far: Proxy, server: PrivateServer) -> Iterator[PostgresStore]:
     store = PostgresStore(server.url())
     yield store
     check_journal(store)
