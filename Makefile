@@ -5,7 +5,7 @@ PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
 AGENTS  = .agents
 
-.PHONY: help demo needs test test-fast agents test-agents test-agents-few record-agents faults faults-long mutants lint format docs bench bench-long clean
+.PHONY: help demo needs test test-fast agents test-agents test-agents-few record-agents faults faults-long patroni mutants lint format docs bench bench-long clean
 
 help:
 	@echo "make demo         show jobs that run, fail, wait, get lost and are taken over, on your terminal"
@@ -66,6 +66,11 @@ faults: $(VENV)/.dev needs
 
 faults-long: $(VENV)/.dev needs
 	$(VENV)/bin/python -m tests.faults.long
+
+# Not in tools/needs.py: Debian starts etcd as a service that stays. Install it where you want that.
+patroni: $(VENV)/.dev
+	@command -v patroni etcd >/dev/null || { echo "needs Patroni and etcd: apt-get install patroni etcd-server" >&2; exit 1; }
+	MAM_PATRONI=1 $(VENV)/bin/python -m pytest tests/postgres/test_patroni.py
 
 mutants: $(VENV)/.dev needs
 	$(VENV)/bin/python -m tests.faults.mutants

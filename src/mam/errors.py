@@ -29,6 +29,10 @@ class UnknownJob(MamError):
     """No job {job} in {store}."""
 
 
+class NoSuchWorker(MamError):
+    """No live worker has the name {worker}; `mam workers` lists them."""
+
+
 class AmbiguousId(MamError):
     """{prefix} could be any of: {candidates}{more}."""
 

@@ -11,11 +11,11 @@ import os
 import time
 from functools import lru_cache, partial
 
-from mam.errors import AmbiguousId, AnswerTooLate, AttemptNeeded, BadInput, ClaimLost, Refused, UnknownJob
+from mam.errors import AmbiguousId, AnswerTooLate, AttemptNeeded, BadInput, ClaimLost, NoSuchWorker, Refused, UnknownJob
 from mam.jobs import acts, input_rules
 from mam.jobs.ending import End
 from mam.jobs.record import MAX_COUNT
-from mam.jobs.status import COMPLETED, ERROR, OPEN, RUNNING, WAITING
+from mam.jobs.status import COMPLETED, ERROR, OPEN, PENDING, RUNNING, WAITING
 from mam.jobs.sweep import backoff_seconds
 from mam.stores.common import new_claim_id
 from mam.stores.port import ClaimRequest, Query
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
     from mam.jobs.status import Status
+    from mam.jobs.workers import Holder, WorkerEntry
     from mam.stores.interest import Interest
     from mam.stores.port import Act, Registration, Store
     from mam.util.clock import Moment
@@ -121,6 +122,9 @@ class Registry:
             needed={job_id: self.store.newest(job_id) for job_id in found.after},
             last_event=self._last_event(found),
             host=os.uname().nodename,
+            workers=tuple(worker.name for worker in self.live_workers() if worker.serves(found))
+            if found.status is PENDING
+            else (),
         )
         return found, explain(found, now, around)
 
@@ -324,6 +328,27 @@ class Registry:
         for job in self.store.select(Query(statuses=frozenset({WAITING}))):
             if job.agent == agent and job.waiting_for == RESET:
                 self.act(job.job_id, "resume", end_wait)
+
+    # -- workers ---------------------------------------------------------------------------------------------------
+
+    def live_workers(self) -> list[WorkerEntry]:
+        now = self.store.clock.now()
+        return sorted(
+            (worker for worker in self.store.workers() if worker.is_live(now)), key=lambda worker: worker.name
+        )
+
+    def holders(self) -> list[Holder]:
+        """The live workers, and the owners of claims that no live worker has, each with the jobs that they hold."""
+        from mam.jobs.workers import holders
+
+        return holders(self.live_workers(), self.store.select(Query(statuses=frozenset({RUNNING}))))
+
+    def ask_worker(self, name: str, what: str) -> WorkerEntry:
+        """Asks a live worker to drain or to stop; it obeys when it next renews its entry."""
+        live = {worker.name: worker for worker in self.live_workers()}
+        if name not in live or not self.store.ask_worker(name, what):
+            raise NoSuchWorker(worker=repr(name[:200]))
+        return live[name]
 
     # -- writing as the holder of a claim -------------------------------------------------------------------------
 

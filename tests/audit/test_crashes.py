@@ -158,7 +158,7 @@ def test_after_a_power_cut_only_what_may_be_missing_is_read_again(
     for _ in range(10):
         registry.register(prompt="p", agent="a")
     monkeypatch.setattr(cursor, "boot_id", lambda: "another-boot")
-    assert cursor.CursorRead(str(logs_dir), "journal-a").at.offset == "8"
+    assert cursor.CursorRead(str(logs_dir), "journal-a").at.number == 8
 
 
 def test_a_full_disk_leaves_a_torn_line_and_loses_nothing(tmp_path: Path, logs_dir: Path) -> None:

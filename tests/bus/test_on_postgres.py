@@ -15,6 +15,7 @@ from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore
 from tests.bus.following import ended, numbers, relay_name, wait_for_stderr
 from tests.bus.mosquitto import Reader
+from tests.postgres.pooler import Pooler
 from tests.waiting import await_that
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from tests.bus.mosquitto import Mosquitto
     from tests.cli.command import Mam
+    from tests.postgres.server import PrivateServer
 
 pytestmark = pytest.mark.external
 
@@ -59,14 +61,27 @@ def wait_until_sent(store: PostgresStore, broker: Mosquitto) -> None:
     await_that(lambda: not relay_lag(store, address).waiting, "the events do not arrive", longest=120)
 
 
-def test_from_a_publisher_through_the_relay_to_a_subscriber(shared: Mam) -> None:
-    job = shared.register()
-    relay = shared.start("relay")
+@pytest.fixture
+def behind_a_pooler(mam_mqtt: Mam, server: PrivateServer) -> Iterator[Mam]:
+    """A pool that gives each transaction another connection."""
+    server.empty_database()
+    pooler = Pooler(server.folder / "relay", server)
+    mam_mqtt.env["MAM_STORE"] = pooler.url("transaction")
+    mam_mqtt("init")
+    yield mam_mqtt
+    pooler.stop()
+
+
+@pytest.mark.parametrize("way", ["shared", "behind_a_pooler"])
+def test_from_a_publisher_through_the_relay_to_a_subscriber(request: pytest.FixtureRequest, way: str) -> None:
+    mam: Mam = request.getfixturevalue(way)
+    job = mam.register()
+    relay = mam.start("relay")
     wait_for_stderr(relay, "sending the events")
-    subscriber = shared.start("subscribe", job, "--json", "--timeout", "0", "--idle-timeout", "0")
-    shared("publish", job, "started")
-    shared("publish", job, "progress", "--detail", "half")
-    shared("complete", job)
+    subscriber = mam.start("subscribe", job, "--json", "--timeout", "0", "--idle-timeout", "0")
+    mam("publish", job, "started")
+    mam("publish", job, "progress", "--detail", "half")
+    mam("complete", job)
     code, out, _ = ended(subscriber)
     relay.terminate()
 

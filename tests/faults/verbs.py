@@ -66,6 +66,7 @@ ELSEWHERE = {
     "subscribe": "bus/test_subscribe_all.py",
     "inbox watch": "inbox/test_dropping.py",
     "workspaces": "work/test_cleanup.py",
+    "workers": "cli/test_workers.py",
     "agents start": "agents/test_sessions.py",
     "agents stop": "agents/test_sessions.py",
     "agents restart": "agents/test_sessions.py",

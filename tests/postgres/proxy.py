@@ -1,31 +1,38 @@
-"""A wire between mam and the server that can be cut at a chosen answer of the server's."""
+"""A wire between mam and the server that can be cut at a chosen answer of the server's, and that takes its time."""
 
 from __future__ import annotations
 
 import selectors
 import socket
 import threading
+import time
 from pathlib import Path
 
 SOCKET_NAME = ".s.PGSQL.5432"
 
 
 class Proxy:
-    """Listens in `folder` as the server does in its own, and passes everything on until told to cut.
+    """Listens in `folder` as the server does in its own, or on a TCP port, and passes everything on until told to cut.
 
     `cut_at(answer)` cuts the wire of whoever is about to hear that answer of the server's, counted from now, instead of
-    passing it on, once. `trips` counts the answers to what a client said.
+    passing it on, once. `trips` counts the answers to what a client said. `trip_seconds` is what a round trip takes at
+    least.
     """
 
-    def __init__(self, folder: Path, server_folder: Path) -> None:
+    def __init__(self, folder: Path | None, server_folder: Path, trip_seconds: float = 0.0) -> None:
         self._server = str(server_folder / SOCKET_NAME)
         self._until = 0
+        self._way_seconds = trip_seconds / 2
         self.cuts = self.trips = 0
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(folder / SOCKET_NAME))
+        self._listener = socket.socket(socket.AF_INET if folder is None else socket.AF_UNIX)
+        self._listener.bind(("127.0.0.1", 0) if folder is None else str(folder / SOCKET_NAME))
         self._listener.listen()
         self._clients: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def tcp_url(self) -> str:
+        return f"postgresql://mam@127.0.0.1:{self._listener.getsockname()[1]}/postgres?sslmode=disable"
 
     def cut_at(self, answer: int) -> None:
         self._until = answer
@@ -70,6 +77,8 @@ class Proxy:
     def _passed_on(self, source: socket.socket, target: socket.socket, *, from_server: bool) -> bool:
         try:
             said = source.recv(1 << 16)
+            if self._way_seconds:
+                time.sleep(self._way_seconds)  # the distance
             if from_server and self._until > 0:
                 self._until -= 1
                 if self._until == 0:

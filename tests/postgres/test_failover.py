@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
+from mam.bus.saved_position import subscribe_consumer
 from mam.errors import ClaimLost, StoreUnavailable, StoreUnconfirmed, UnknownJob
 from mam.registry import Registry
+from mam.stores.consumer import Consumer
 from mam.stores.port import Query
 from mam.stores.postgres import limits
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
@@ -20,9 +22,14 @@ from mam.testing.conformance.base import check_journal
 from tests.postgres.server import PrivateServer
 from tests.postgres.standby import Standby
 from tests.waiting import await_that
+from tests.work.support import Roll, await_gone
+from tests.work.worker_commands import Working, ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.cli.command import Mam
+    from tests.waiting import Gate
 
 pytestmark = pytest.mark.external
 
@@ -40,6 +47,13 @@ def pair() -> Iterator[tuple[PrivateServer, Standby]]:
         standby = Standby(primary)
         yield primary, standby
         standby.stop()
+
+
+@pytest.fixture
+def roll(tmp_path: Path) -> Iterator[Roll]:
+    roll = Roll(tmp_path)
+    yield roll
+    roll.close()
 
 
 def address(primary: PrivateServer, standby: PrivateServer) -> str:
@@ -85,6 +99,14 @@ def test_a_synchronous_standby_loses_nothing(pair: tuple[PrivateServer, Standby]
     store.close()
 
 
+def stop_following(primary: PrivateServer, standby: Standby) -> None:
+    """The standby lacks what is written from now on."""
+    standby.await_streaming()
+    configure(standby, "primary_conninfo = ''")
+    with psycopg.connect(primary.url(), autocommit=True) as connection:
+        await_that(lambda: not connection.execute("SELECT 1 FROM pg_stat_replication").fetchall())
+
+
 def test_what_an_asynchronous_standby_lacks_is_noticed(
     pair: tuple[PrivateServer, Standby], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -94,10 +116,7 @@ def test_what_an_asynchronous_standby_lacks_is_noticed(
     registry.register(prompt="kept", agent="codex", job_id="kept")
     held = registry.pick("codex", owner="me")
     assert held is not None
-    standby.await_streaming()
-    configure(standby, "primary_conninfo = ''")
-    with psycopg.connect(primary.url(), autocommit=True) as connection:
-        await_that(lambda: not connection.execute("SELECT 1 FROM pg_stat_replication").fetchall())
+    stop_following(primary, standby)
     registry.register(prompt="lost", agent="codex", job_id="lost")
     lost = registry.pick("codex", owner="me")
     assert lost is not None
@@ -122,6 +141,66 @@ def test_what_an_asynchronous_standby_lacks_is_noticed(
     assert registry.heartbeat("kept", attempt=held.attempt, claim_id=held.claim_id).status == "running"
     store.close()
     other.close()
+
+
+def test_a_consumer_goes_on_after_what_was_lost(pair: tuple[PrivateServer, Standby], tmp_path: Path) -> None:
+    primary, standby = pair
+    store = PostgresStore(address(primary, standby))
+    registry = Registry(store)
+    registry.register(prompt="kept", agent="codex", job_id="kept")
+    consumer, bookmark = Consumer(store, "test"), subscribe_consumer(store, str(tmp_path))
+    consumer.load()
+    bookmark.skip_to_end()
+    read_all(consumer)
+    stop_following(primary, standby)
+    registry.register(prompt="lost", agent="codex", job_id="lost")
+    assert read_all(consumer) == ["lost"]
+    assert read_all(bookmark) == ["lost"]
+
+    primary.kill()
+    standby.promote()
+    registry.register(prompt="new", agent="codex", job_id="new")
+
+    assert read_all(consumer) == ["new"], "a running consumer goes on at the last common entry"
+    assert read_all(consumer) == [], "once"
+    registry.register(prompt="next", agent="codex", job_id="next")
+    assert read_all(consumer) == ["next"]
+    again = Consumer(store, "test")
+    again.load()
+    assert (again.starts_over, read_all(again)) == (False, [])
+    bookmark.load()
+    assert bookmark.starts_over, "its file, which no standby has, names an entry that was lost"
+    assert read_all(bookmark) == ["kept", "new", "next"]
+    store.close()
+
+
+def read_all(consumer: Consumer) -> list[str]:
+    """Handles the entries after the position and saves it."""
+    read = []
+    for entry in consumer.entries():
+        consumer.done(entry)
+        read.append(entry.job_id)
+    consumer.save()
+    return read
+
+
+def test_a_worker_ends_the_agent_of_a_claim_that_was_lost(
+    pair: tuple[PrivateServer, Standby], mam: Mam, roll: Roll, gate: Gate
+) -> None:
+    primary, standby = pair
+    mam.env["MAM_STORE"] = address(primary, standby)
+    job = mam.register(f"echo $$ > {roll.path}; [ -e again ] || {{ touch again; exec sleep 1000; }}; {gate.wait}")
+    stop_following(primary, standby)
+    with Working(mam, "-s", "shell", "--lease", "20") as worker:
+        lost = roll.call(1)
+        primary.kill()
+        standby.promote()
+        await_gone(lost)
+        roll.call(1)
+        gate.open()
+        record = ended(mam, job)
+        assert (record["status"], record["attempt"]) == ("completed", 1), "the store knows of one attempt"
+        assert worker.poll() is None
 
 
 def test_a_commit_that_is_not_confirmed_ends_in_time(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -16,6 +17,7 @@ from mam.testing.conformance.base import check_journal
 from mam.testing.conformance.claims import Claims
 from mam.testing.conformance.exclusive import Exclusive
 from mam.testing.conformance.journal import Journals
+from tests.cli.command import finish
 from tests.postgres.crashes import AFTER, DisturbedStore
 from tests.postgres.pooler import Pooler
 from tests.stories import READERS, WRITERS, Cast
@@ -85,6 +87,18 @@ def test_commands_and_a_worker_work(mam: Mam, pooled: str) -> None:
     assert mam("worker", "-s", "shell", "--drain").code == 0
     assert mam("wait", job).code == 0
     assert mam("agents", "list").code == 0
+
+
+def test_a_subscriber_of_the_store_reads_every_event(mam: Mam, pooled: str) -> None:
+    mam.env["MAM_STORE"] = pooled
+    mam("init")
+    job = mam.register()
+    subscriber = mam.start("subscribe", job, "--json", "--timeout", "0", "--idle-timeout", "0")
+    mam("publish", job, "started")
+    mam("publish", job, "progress", "--detail", "half")
+    mam("complete", job)
+    ran = finish(subscriber)
+    assert [json.loads(line)["event"] for line in ran.out.splitlines()] == ["started", "progress", "completed"]
 
 
 def test_a_pooler_that_drops_the_settings_is_noticed(server: PrivateServer) -> None:

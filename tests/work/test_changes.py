@@ -38,6 +38,15 @@ def test_a_worktree_is_committed_by_the_user_with_the_job_in_a_trailer(desk: Des
     assert desk.repository.git("rev-parse", found["branch"]) == found["after"]
 
 
+def test_where_the_repository_is_away_the_stored_diff_is_shown(desk: Desk) -> None:
+    """As on another host, which has the store and not the repository."""
+    job = desk.run("echo b > b.txt")
+    here = desk.mam("diff", job).out
+    away = desk.repository.path.rename(desk.repository.path.with_name("away"))
+    shown = desk.mam("diff", job, "--store", str(away / ".mam/jobs"), cwd=away.parent)
+    assert (shown.code, shown.out) == (0, here), shown.stderr
+
+
 def test_after_an_error_the_work_is_committed_as_wip(desk: Desk) -> None:
     job = desk.run("echo b > b.txt; exit 1", code=7)
     assert desk.repository.git("log", "-1", "--format=%s", changes(desk, job)["branch"]) == "wip: work"

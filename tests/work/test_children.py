@@ -71,7 +71,7 @@ def test_an_ended_job_is_no_parent(mam: Mam, end: tuple[str, ...]) -> None:
     mam("pick", "-s", "shell")
     mam(*end, job)
     for _ in range(5):
-        made = mam("register", "p", "--agent", "a", MAM_JOB_ID=job)
+        made = mam("register", "p", "--agent", "shell", MAM_JOB_ID=job)
         assert (made.code, made.stderr.count("\n")) == (0, 1)
         assert f"MAM_JOB_ID names job {job}, which has ended" in made.stderr
         assert [mam.record(made.out.strip())[name] for name in ("parent_id", "depth")] == [None, 0]

@@ -73,6 +73,12 @@ def only_child(shop: Shop) -> Job:
 ATTACKS: dict[str, tuple[dict[str, Any], str]] = {
     "a shell": (child("shell"), "only for mine, human"),
     "another agent": (child("codex"), "only for mine, human"),
+    "a shell in other letters": (child("Shell"), "only for mine, human"),
+    "a shell in wide letters": (child("\uff53hell"), "only for mine, human"),
+    "a shell with an invisible mark": (child("shell\u200b"), "only for mine, human"),
+    "the root of a process": (child(workdir="/proc/self/root"), "outside"),
+    "a directory above, behind one inside": (child(workdir="PLACE/sub/../.."), "outside"),
+    "the conversation of another job": (child(continues="x"), "continues"),
     "an agent that the worker would replace": (child("unknown"), "only for mine, human"),
     "a validation script of its own": (child(validation={"script": "/bin/sh", "sha256": "x"}), "[children]"),
     "the root": (child(workdir="/"), "outside"),
@@ -121,6 +127,21 @@ def test_register_takes_no_options_outside_of_choices(quick: Shop, more: dict[st
     (answer,) = attacked(quick, {**child(), **more})
     assert answer.get("exit_code") == 2, answer
     assert [job.parent_id for job in all_jobs(quick)] == [None]
+
+
+def test_a_second_request_behind_the_first_is_not_read(quick: Shop) -> None:
+    """Neither on a second line nor inside a text that the first line announces."""
+    shell = json.dumps({"verb": "register", **child("shell")})
+    first = {"verb": "register", **child()}
+    smuggled = [json.dumps(first) + "\n" + shell, json.dumps({**first, "body": len(shell)}) + "\n" + shell]
+    send = (
+        "door = socket.socket(socket.AF_UNIX); door.connect(os.environ['MAM_SOCKET']); door.sendall(%r); "
+        "answer = b''.join(iter(lambda: door.recv(1 << 16), b'')); open('answers.jsonl', 'ab').write(answer)"
+    )
+    answers = attacked(quick, *({"do": send % f"{text}\n".encode()} for text in smuggled))
+    assert len(answers) == len(smuggled), answers
+    children = [job for job in all_jobs(quick) if job.parent_id is not None]
+    assert {job.agent for job in children} <= {"mine"}
 
 
 def test_the_command_meets_the_same_rule(quick: Shop) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mam.stores.files import lock
 from mam.stores.files.store import FilesStore, create_files_store
+from mam.work import presence
 from tests.waiting import PATIENCE
 from tests.work.shop import Shop
 
@@ -27,6 +28,7 @@ def test_a_followed_shell_job_takes_the_lock_four_times(tmp_path: Path, monkeypa
         return acquire(directory, wait_seconds)
 
     monkeypatch.setattr(lock, "_acquire", counted)
+    monkeypatch.setattr(presence, "FIRST_SECONDS", PATIENCE)
     job_id = shop.job("true")
     waiter = Thread(target=lambda: list(shop.registry.follow([job_id], PATIENCE)))
     waiter.start()

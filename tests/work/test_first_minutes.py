@@ -55,7 +55,7 @@ def test_the_first_five_minutes(mam: Mam, roll: Roll) -> None:
     ran = mam("run", "--", "sh", "-c", "echo half; exit 3")
     assert (ran.code, ran.out) == (7, "half\n")
     assert "exit code 3" in ran.stderr
-    assert "mam logs" in ran.stderr
+    assert "mam show" in ran.stderr
     failed = mam("list", "--status", "error").out.split("\t")[0]
     assert "mam retry" in mam("explain", failed).out
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from mam.jobs.activity import job_state
 from mam.jobs.continuation import bound_host
 from mam.jobs.dependency import failed_dependency, open_dependencies
@@ -40,6 +42,8 @@ class ExplainContext(Frozen):
     """The last event of the job."""
     host: str = ""
     """The host that asks."""
+    workers: tuple[str, ...] = ()
+    """The live workers that serve the job."""
 
 
 def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
@@ -65,11 +69,20 @@ def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
         sentences.append(f"Then it is the next one of its label, {job.agent_session!r}.")
     else:
         sentences.append("It is the next one of that label, and no worker has claimed it since it became pending.")
+    sentences.append(_service(job.agent_session, around.workers))
     if job.losses:
         sentences.append(f"It was lost {job.losses} of {job.max_losses} times: a holder's lease ran out.")
     if job.reason and job.attempt:
         sentences.append(f"Its last attempt: {job.reason.removesuffix('.')}.")
     return sentences
+
+
+def _service(label: str, workers: tuple[str, ...]) -> str:
+    if workers:
+        return f"Live workers that serve its label: {', '.join(workers)}."
+    session = label.removeprefix("tmux:")
+    serve = f"-s {quote(label)}" if session == label else f"--in {quote(session)}"
+    return f"No live worker serves the label {label!r}; `mam worker {serve}` starts one."
 
 
 def _blockers(job: Job, moment: Moment, around: ExplainContext) -> list[str]:

@@ -37,7 +37,6 @@ WIDTHS: dict[str, Callable[[Any], float]] = {
     "on_idle": ("stop", "show").index,
     "max_retries": float,
     "priority": float,
-    "may_ask": float,
 }
 """These are at most the parent's. Without a choice, or with the default, a child gets the smaller of the two."""
 

@@ -13,3 +13,8 @@ def user_at_host() -> str:
     except KeyError:
         user = str(os.geteuid())
     return f"{user}@{os.uname().nodename}"
+
+
+def process_name(pid: int) -> str:
+    """The default owner of the claims of a process."""
+    return f"{user_at_host()}:{pid}"

@@ -44,10 +44,6 @@ class Position(Frozen):
     mark: int = 0
     """A checksum of the entry: a journal that was restored from a backup uses numbers a second time."""
 
-    @property
-    def offset(self) -> str | None:
-        return str(self.number) if self.number else None
-
     def is_after(self, entry: Entry) -> bool:
         return (self.number, self.mark) == (entry.number, entry_checksum(entry))
 
@@ -65,8 +61,13 @@ def entries_after(store: Store, at: Position) -> Iterator[Entry] | None:
     if not at.number:
         return iter(store.entries(None))
     entries = iter(store.entries(str(at.number - 1)))
-    last = next(entries, None)
-    return entries if last is not None and at.is_after(last) else None
+    return entries if _first_if_at(entries, at) is not None else None
+
+
+def _first_if_at(entries: Iterator[Entry], at: Position) -> Entry | None:
+    """The first entry, if it is the one of the position."""
+    first = next(entries, None)
+    return first if first is not None and at.is_after(first) else None
 
 
 class Consumer:
@@ -80,6 +81,7 @@ class Consumer:
         self._unsaved = 0
         self._saved_at = 0.0
         self._last: Entry | None = None
+        self._offset: str | None = None
         self.at = Position(epoch="")
         self.count = 0
         """A counter of the consumer's own, saved with the position."""
@@ -95,17 +97,23 @@ class Consumer:
         self.at, self.count = found if found is not None else (Position(epoch=epoch), 0)
         is_known = self.at.epoch == epoch
         self.is_lost = is_known and 0 < self.at.number < self._store.summarised_upto()
-        holds = is_known and not self.is_lost and entries_after(self._store, self.at) is not None
+        last = self._last_handled() if is_known and not self.is_lost else None
+        holds = last is not None or (is_known and not self.at.number)
         self.is_new = saved is None
         self.starts_over = saved is not None and (found is None or not holds)
         if not holds:
             self.at = Position(epoch=epoch)
         self._saved, self._unsaved, self._last, self._saved_at = saved or "", 0, None, time.monotonic()
+        self._offset = last.offset if last is not None else None
+
+    def _last_handled(self) -> Entry | None:
+        """The entry of the position; None when the journal does not have it."""
+        return _first_if_at(iter(self._store.entries(str(self.at.number - 1))), self.at) if self.at.number else None
 
     @property
     def offset(self) -> str | None:
         """The offset to read on from; None at the beginning."""
-        return self._last.offset if self._last is not None else self.at.offset
+        return self._offset
 
     def entries(self) -> Iterator[Entry]:
         """The entries after the position, to the current end of the journal."""
@@ -113,7 +121,7 @@ class Consumer:
 
     def done(self, entry: Entry, count: int = 0) -> None:
         """This entry and all before it are handled."""
-        self._last = entry  # its checksum is computed when it is saved
+        self._last, self._offset = entry, entry.offset  # its checksum is computed when it is saved
         self._unsaved += 1
         self.count += count
 

@@ -17,6 +17,7 @@ from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import PENDING, RUNNING
 from mam.jobs.summary import summarise
 from mam.jobs.sweep import SWEEP_LIMIT, is_due, seconds_until_due, settle
+from mam.jobs.workers import STOP
 from mam.stores.common import (
     apply_claim,
     archived_line,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from mam.jobs.ending import End
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
+    from mam.jobs.workers import WorkerEntry
     from mam.stores.interest import Interest
     from mam.stores.port import Act, Problem
     from mam.util.clock import Clock, Moment
@@ -59,6 +61,7 @@ class MemoryStore:
         self._jobs: dict[str, Job] = {}
         self._entries: list[Entry] = []
         self._pauses: dict[tuple[str | None, str | None], Pause] = {}
+        self._workers: dict[str, WorkerEntry] = {}
         self._secrets: dict[str, dict[str, str]] = {}
         self._generations: dict[str, Generations] = {}
         self._archive: dict[str, JobWithEvents] = {}
@@ -194,6 +197,28 @@ class MemoryStore:
             found = self._pauses.pop((agent, label), None)
             self._changed.notify_all()
         return found is not None
+
+    def note_worker(self, entry: WorkerEntry) -> str | None:
+        with self._changed:
+            known = self._workers.get(entry.name)
+            asked = None if known is None else known.asked
+            self._workers[entry.name] = entry.replace(asked=asked)
+            return asked
+
+    def workers(self) -> list[WorkerEntry]:
+        with self._changed:
+            return list(self._workers.values())
+
+    def ask_worker(self, name: str, what: str) -> bool:
+        with self._changed:
+            known = self._workers.get(name)
+            if known is not None and known.asked != STOP:
+                self._workers[name] = known.replace(asked=what)
+            return known is not None
+
+    def forget_worker(self, name: str) -> None:
+        with self._changed:
+            self._workers.pop(name, None)
 
     def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
         self._secrets[job_id] = {**self.secrets(job_id), **secrets}

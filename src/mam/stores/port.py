@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mam.jobs.ending import End
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
+    from mam.jobs.workers import WorkerEntry
     from mam.stores.interest import Interest
     from mam.stores.outputs import Outputs
     from mam.util.clock import Clock, Moment
@@ -213,6 +214,19 @@ if TYPE_CHECKING:
 
         def resume(self, agent: str | None, label: str | None) -> bool:
             """Lift the pause of exactly this agent and label; False when there is none."""
+
+        def note_worker(self, entry: WorkerEntry) -> str | None:
+            """Store or renew the entry of a worker. Returns what a person asked of it, if anything. Wakes nothing."""
+
+        def workers(self) -> list[WorkerEntry]:
+            """Every stored worker, including those whose lease has expired."""
+
+        def ask_worker(self, name: str, what: str) -> bool:
+            """Ask a worker to drain or to stop; it learns of it from `note_worker`. A worker that was asked to stop
+            does not drain instead. False when there is no entry."""
+
+        def forget_worker(self, name: str) -> None:
+            """Remove the entry of a worker, and what was asked of it."""
 
         def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
             """Store secrets, which a record must not hold. Durable when it returns."""

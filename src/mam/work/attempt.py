@@ -181,6 +181,15 @@ class Attempt:
 
             work_directory = self._context.work_directory
             run["changes"] = note_after(self.job, work_directory, run["changes"], self._private, is_wip=is_wip)
+            self._store_diff(run)
+
+    def _store_diff(self, run: Json) -> None:
+        """Copies the diff into the store, for readers on other hosts; this host can make it again."""
+        from mam.work.git.diffs import finished_diff
+
+        diff = finished_diff(self.job.replace(run=run), self._upload.file_limit)
+        if diff is not None:
+            self._send(self._upload.put_diff, diff)
 
     def _commit_if_cancelled(self) -> None:
         """The claim is gone. The worktree of a cancelled job is committed; another worker may use that of any other."""

@@ -6,11 +6,12 @@ import os
 
 from mam.agent_table import CODING_AGENTS
 from mam.errors import AgentNotFound
+from mam.jobs.draft import HUMAN
 from mam.jobs.lease import LOCAL_SECONDS
-from mam.jobs.rights import Grants
+from mam.jobs.rights import SHELL, Grants
 from mam.machine.environment import agent_environment
 from mam.util.state_dir import make_private
-from mam.work.adapters import load_adapter
+from mam.work.adapters import installed_agents, load_adapter
 from mam.work.door.server import Door, DoorServer
 from mam.work.host_checks import Backoff
 from mam.work.masking import known_secrets
@@ -99,6 +100,12 @@ class WorkerContext:
         if job.model is not None and (agent not in CODING_AGENTS or agent in self._config.commands):
             raise AgentNotFound(agent=agent, why=f"it takes no model, and the job names {job.model}")
         return load_adapter(agent, self._config)
+
+    def agents(self) -> tuple[str, ...]:
+        """The kinds of agents that this worker can run."""
+        if self.session is not None:
+            return (self.session.tool,)
+        return tuple(sorted({*installed_agents(self._config), SHELL, HUMAN}))
 
     def prices(self, job: Job) -> Json | None:
         """The token prices of the job's agent, if the user has set them."""

@@ -177,6 +177,11 @@ class Upload:
         end = length(log) - self._limits.tail
         return max(self._sent, end) if self._sent >= self._limits.head else self._sent
 
+    @property
+    def file_limit(self) -> int:
+        """The size of the largest file that is stored; 0 if none is."""
+        return self._limits.file if self._sends_files else 0
+
     def put_diff(self, diff: bytes) -> None:
         if self._sends_files:
             self._put(DIFF, "", self._mask.apply(diff))

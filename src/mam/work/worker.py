@@ -13,11 +13,13 @@ from threading import Thread, Timer
 
 from mam.errors import MamError, UnknownJob
 from mam.jobs.status import Status
+from mam.jobs.workers import STOP
 from mam.stores.interest import Interest
 from mam.stores.port import ClaimRequest
 from mam.util.frozen import Frozen
 from mam.work.claim import STORE_UNREACHABLE
 from mam.work.journal_follower import JournalFollower
+from mam.work.presence import Presence
 from mam.work.supervision import REVOKED, STOPPING
 
 TYPE_CHECKING = False
@@ -73,6 +75,7 @@ class Worker:
         self._next_label = 0
         self._host = os.uname().nodename
         interest = Interest(labels=options.labels, is_free=self._is_free, holds=self._follows)
+        self._presence = Presence(context, options, self._obey)
         self._follower = JournalFollower(context.registry.store, shadow, self._on_change, self._is_free, interest)
 
     @property
@@ -82,12 +85,14 @@ class Worker:
     def run(self) -> None:
         """Runs until it is done or stopped, and then until the last attempt has ended."""
         self._follower.start()
+        self._presence.start()
         try:
             while not self._is_done():
                 self._fill()
                 self._rest()
         finally:
             self._wait_for_all()
+            self._presence.stop()
             self._follower.stop()
             if self._relays is not None:
                 self._relays.stop()
@@ -101,6 +106,14 @@ class Worker:
         """Ends running agents and hands their jobs back. Safe in a signal handler."""
         self._stopping = self._context.is_leaving = True
         self._wakes.put(None)
+
+    def _obey(self, asked: str) -> None:
+        if asked == STOP:
+            self._context.say_once("asked to stop (`mam workers stop`): releasing the running jobs")
+            self.hand_back()
+        else:
+            self._context.say_once("asked to drain (`mam workers drain`): finishing the running jobs")
+            self.stop()
 
     # -- claiming --------------------------------------------------------------------------------------------------
 

@@ -166,14 +166,16 @@ def register_in_store(
     registry = registry_of(options, create=True, config=config)
     draft = draft.replace(**_parent_fields(registry, config))
     registration = registry.register_draft(draft, sign=options.sign, auth_token=token)
-    _warn(options, config, registration.job)
+    _warn(options, config, registry, registration.job)
     return registry, registration
 
 
-def _warn(options: Options, config: Config, job: Job) -> None:
+def _warn(options: Options, config: Config, registry: Registry, job: Job) -> None:
     """Reports what the user probably did not mean."""
     agents = {*AGENTS, *config.commands}
     if job.agent not in agents:
+        if any(worker.serves(job) and job.agent in worker.agents for worker in registry.live_workers()):
+            return
         from mam.cli.render.text import nearest, one_line
 
         hint = nearest(job.agent, agents)

@@ -6,7 +6,7 @@ the host that has the conversation can claim it. `mam run --continue JOB` runs i
 the same work again in the same conversation.
 
   mam continue JOB "also add tests"
-  mam continue JOB --prompt-file review.md --artifact report.md
+  mam continue JOB --prompt-file review.md --artifact out.md
 """
 
 from __future__ import annotations

@@ -115,6 +115,6 @@ def _run_command(options: Options, registry: Registry, job: Job) -> int:
 
 def _owner(pid: int) -> str:
     """The process that will do the work: this one if it becomes the command, otherwise its parent."""
-    from mam.machine.person import user_at_host
+    from mam.machine.person import process_name
 
-    return f"{user_at_host()}:{pid}"
+    return process_name(pid)

@@ -23,6 +23,7 @@ from mam.cli.render.streams import say
 from mam.errors import BadInput, JobsLeft, NothingToPick
 from mam.jobs.input_rules import check_name
 from mam.jobs.status import Status
+from mam.machine.person import process_name
 from mam.machine.processes import not_ignored
 from mam.util.human_time import parse_duration, parse_lease_seconds
 from mam.work.worker import DRAIN, DRAIN_NOW, WorkerOptions
@@ -82,7 +83,7 @@ def run(options: Options) -> int:
     alone = options.once or job_id is not None
     worker_options = WorkerOptions(
         labels=labels,
-        owner=options.owner if options.owner is not None else process_owner(),
+        owner=options.owner if options.owner is not None else process_name(os.getpid()),
         concurrency=options.concurrency,
         job_id=job_id,
         most=1 if options.once else None,
@@ -153,12 +154,6 @@ def _job_and_labels(options: Options, config: Config) -> tuple[str | None, tuple
     if not labels:
         raise BadInput(why="give a label: `mam worker -s LABEL`; `mam list` prints the labels")
     return None, tuple(dict.fromkeys(check_name("label", label) for label in labels))
-
-
-def process_owner() -> str:
-    from mam.machine.person import user_at_host
-
-    return f"{user_at_host()}:{os.getpid()}"
 
 
 def print_brief(text: str) -> None:

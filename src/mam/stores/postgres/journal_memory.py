@@ -2,8 +2,8 @@
 
 A standby that follows asynchronously may lack the last entries when it takes over, and a backup lacks them too. The
 numbers of lost entries are used again, so a follower that went on at its number would miss entries or wait for ever. An
-offset therefore names how many losses its reader knew: `120`, then `118@1`. An older offset is moved back to the last
-entry that both journals have.
+offset therefore names how many losses its reader knew: `120@0`, then `118@1`. An older offset is moved back to the last
+entry that both journals have. A plain number, as of a saved position, is one of the journal as it is now.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ class JournalMemory:
         """The last common entry of each loss."""
 
     def offset(self, number: int) -> str:
-        return f"{number}@{len(self._forks)}" if self._forks else str(number)
+        return f"{number}@{len(self._forks)}"
 
     def number(self, offset: str | None) -> int:
         number, _, losses = (offset or "0").partition("@")
-        return min([int(number), *self._forks[int(losses or 0) :]])
+        forks = self._forks[int(losses) :] if losses else []
+        return min([int(number), *forks])
 
     def note(self, number: int, job_id: str, lines: str) -> None:
         self._marks[number] = _mark(job_id, lines)

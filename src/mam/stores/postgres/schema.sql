@@ -254,3 +254,10 @@ CREATE TABLE mam.output_content (
     made_ms bigint NOT NULL   -- the newest use
 );
 CREATE INDEX output_content_made ON mam.output_content (made_ms);
+
+-- Live workers (mam.jobs.workers). A worker renews its row while it lives; `asked` tells it to finish.
+CREATE TABLE mam.worker (
+    name  text COLLATE "C" PRIMARY KEY,
+    entry text NOT NULL,  -- a JSON object
+    asked text
+);

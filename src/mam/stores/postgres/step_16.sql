@@ -97,3 +97,10 @@ CREATE UNIQUE INDEX archive_continues ON mam.archive (continues) WHERE continues
 DROP INDEX mam.job_exclusive;
 CREATE INDEX job_exclusive ON mam.job (exclusive, label, agent, host, priority DESC, number)
     WHERE exclusive IS NOT NULL AND status = 'pending';
+
+-- Live workers (mam.jobs.workers). A worker renews its row while it lives; `asked` tells it to finish.
+CREATE TABLE mam.worker (
+    name  text COLLATE "C" PRIMARY KEY,
+    entry text NOT NULL,  -- a JSON object
+    asked text
+);

@@ -329,10 +329,10 @@ class PostgresStore(SqlStore):
         return self._memory.offset(0)
 
     def entries(self, offset: str | None) -> Iterator[Entry]:
-        after = str(self._memory.number(offset))
-        for entry in super().entries(after):
-            offset = self._memory.offset(entry.number)
-            yield entry if entry.offset == offset else entry.replace(offset=offset)
+        return super().entries(str(self._memory.number(offset)))
+
+    def _offset(self, number: int) -> str:
+        return self._memory.offset(number)
 
     def _last_number(self) -> int:
         """The query decides how far a follower may read: asking first would be another round trip."""

@@ -129,6 +129,9 @@ class SqlBase(ABC):
     def end_offset(self) -> str:
         return str(self._last_number())
 
+    def _offset(self, number: int) -> str:
+        return str(number)
+
     def _last_number(self) -> int:
         return int(self._rows("last entry")[0][0])
 
@@ -141,7 +144,7 @@ class SqlBase(ABC):
             for number, job_id, fields, lines in rows:
                 after = number
                 yield Entry(
-                    offset=str(number),
+                    offset=self._offset(number),
                     number=number,
                     job_id=job_id,
                     fields=None if fields is None else json.loads(fields),

@@ -105,6 +105,20 @@ SET until = excluded.until, reason = excluded.reason, made_at = excluded.made_at
 -- name: resume
 DELETE FROM {schema}.pause WHERE agent = :agent AND label = :label RETURNING 1
 
+-- name: workers
+SELECT entry, asked FROM {schema}.worker
+
+-- name: note worker
+INSERT INTO {schema}.worker (name, entry) VALUES (:name, :entry)
+ON CONFLICT (name) DO UPDATE SET entry = excluded.entry RETURNING asked
+
+-- name: ask worker
+-- A worker that has to stop does not go back to finishing its jobs.
+UPDATE {schema}.worker SET asked = CASE WHEN asked = 'stop' THEN asked ELSE :what END WHERE name = :name RETURNING 1
+
+-- name: forget worker
+DELETE FROM {schema}.worker WHERE name = :name
+
 -- name: generations
 SELECT agent_id, generation_id, superseded FROM {schema}.session_generation
 

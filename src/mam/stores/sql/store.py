@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mam.jobs.dependency import Dependencies
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
+    from mam.jobs.workers import WorkerEntry
     from mam.stores.port import Act, ClaimRequest, Query
     from mam.util.clock import Clock, Moment
 
@@ -273,7 +274,7 @@ class SqlStore(SqlArchive):
         known = [int(left) for left in (by_boot, by_wall) if left is not None]
         return soonest(max(0, min(known)) / 1000 if known else None, seconds_until_lifted(self.pauses(), moment))
 
-    # -- pauses and followers ----------------------------------------------------------------------------------------
+    # -- pauses ------------------------------------------------------------------------------------------------------
 
     def pauses(self) -> list[Pause]:
         return [
@@ -291,6 +292,26 @@ class SqlStore(SqlArchive):
     def _set_pause(self, query: str, values: Json) -> list[Any]:
         self._must_wake = True
         return self._rows(query, **values)
+
+    # -- workers -----------------------------------------------------------------------------------------------------
+
+    def note_worker(self, entry: WorkerEntry) -> str | None:
+        values = {"name": entry.name, "entry": json.dumps(entry.to_json())}
+        ((asked,),) = self._in_transaction(lambda: self._rows("note worker", **values))
+        return None if asked is None else str(asked)
+
+    def workers(self) -> list[WorkerEntry]:
+        from mam.jobs.workers import parse_worker
+
+        return [parse_worker(json.loads(entry), asked) for entry, asked in self._rows("workers")]
+
+    def ask_worker(self, name: str, what: str) -> bool:
+        return bool(self._in_transaction(lambda: self._rows("ask worker", name=name, what=what)))
+
+    def forget_worker(self, name: str) -> None:
+        self._in_transaction(lambda: self._rows("forget worker", name=name))
+
+    # -- consumers ---------------------------------------------------------------------------------------------------
 
     def position(self, consumer: str) -> str | None:
         rows = self._rows("position", name=consumer)

@@ -151,3 +151,10 @@ CREATE INDEX archive_root ON archive (root) WHERE root IS NOT NULL;
 
 -- The position of each named consumer in the journal.
 CREATE TABLE consumer (name TEXT PRIMARY KEY, position TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+-- Live workers (mam.jobs.workers). A worker renews its row while it lives; `asked` tells it to finish.
+CREATE TABLE worker (
+    name  TEXT PRIMARY KEY,
+    entry TEXT NOT NULL,  -- a JSON object
+    asked TEXT
+) STRICT, WITHOUT ROWID;

@@ -15,3 +15,10 @@ CREATE UNIQUE INDEX archive_continues ON archive (continues) WHERE continues IS 
 DROP INDEX job_exclusive;
 CREATE INDEX job_exclusive ON job (exclusive, label, agent, host, priority DESC, number)
     WHERE exclusive IS NOT NULL AND status = 'pending';
+
+-- Live workers (mam.jobs.workers). A worker renews its row while it lives; `asked` tells it to finish.
+CREATE TABLE worker (
+    name  TEXT PRIMARY KEY,
+    entry TEXT NOT NULL,  -- a JSON object
+    asked TEXT
+) STRICT, WITHOUT ROWID;

@@ -26,7 +26,7 @@ pytest.register_assert_rewrite(
             "conformance.questions", "conformance.edits",
             "conformance.foreign", "conformance.journal", "conformance.lifecycle", "conformance.races",
             "conformance.registration", "conformance.sequence", "conformance.summaries", "conformance.supervising",
-            "conformance.time",
+            "conformance.time", "conformance.workers",
         )
     )
 )  # fmt: skip
@@ -54,20 +54,23 @@ from mam.testing.conformance.sequence import Sequences  # noqa: E402
 from mam.testing.conformance.summaries import Summaries  # noqa: E402
 from mam.testing.conformance.supervising import Supervising  # noqa: E402
 from mam.testing.conformance.time import Time  # noqa: E402
+from mam.testing.conformance.workers import DurableWorkers, Workers  # noqa: E402
 
 __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 
 class InProcessConformance(
     Registrations, Claims, Fences, Supervising, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses,
-    Continuations, Generations, Archives, Children, Consumers, Outputs, Summaries, Questions, Edits, Races,
+    Continuations, Generations, Archives, Children, Consumers, Outputs, Summaries, Questions, Edits, Workers, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 
     shared_by_processes = False
 
 
-class StoreConformance(Durability, DurableGenerations, DurableConsumers, DurableOutputs, InProcessConformance):
+class StoreConformance(
+    Durability, DurableGenerations, DurableConsumers, DurableOutputs, DurableWorkers, InProcessConformance
+):
     """For every store that others can open too."""
 
     shared_by_processes = True

@@ -8,7 +8,7 @@ import os
 from mam.jobs.changed_files import changes_of
 from mam.util.frozen import Frozen
 from mam.work.git.changes import AFTER, NO_PROGRAMS, commit_leftovers, directory_tree, read_ref
-from mam.work.git.command import Git, at
+from mam.work.git.command import Git, GitFailed, at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,24 @@ def job_diff(chain: Sequence[Job], work_directory: str, private: str) -> JobDiff
     if after is None:
         raise DiffMissing("it ended before mam could store its changes")
     return JobDiff(git=git, before=first.before, after=after, shared=changes.shared)
+
+
+def finished_diff(job: Job, limit: int) -> bytes | None:
+    """The diff of a job whose changes are noted; None if there is none or it has more than `limit` bytes."""
+    changes = changes_of(job)
+    if changes is None or changes.after is None or not changes.files:
+        return None
+    diff = JobDiff(git=at(changes.repository), before=changes.before, after=changes.after, shared=changes.shared)
+    parts, size = [], 0
+    try:
+        for part in diff.stream():
+            size += len(part)
+            if size > limit:
+                return None
+            parts.append(part)
+    except GitFailed:
+        return None
+    return b"".join(parts)
 
 
 def _why_missing(job: Job) -> str:

@@ -8,6 +8,7 @@ from mam.cli.args.options import number
 from mam.cli.render.streams import print_json_line, print_row, say
 from mam.config.inbox import MODES
 from mam.errors import BadInput, InboxTaken, InboxUnfinished
+from mam.machine.person import process_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _job_id(claim: LedgerRow) -> str | None:
 
 
 def work(options: Options, *, once: bool) -> int:
-    from mam.cli.verbs.worker import handle_signals, print_brief, process_owner
+    from mam.cli.verbs.worker import handle_signals, print_brief
     from mam.config.settings import load_config
     from mam.inbox.ledger import DATABASE, Ledger
     from mam.inbox.loop import Inbox
@@ -127,7 +128,7 @@ def work(options: Options, *, once: bool) -> int:
         say(f"created a store at {located.shown}")
     reporter = FileReporter(options, settings, once=once)
     worker_options = WorkerOptions(
-        labels=(settings.label,), owner=process_owner(), concurrency=max(1, options.concurrency)
+        labels=(settings.label,), owner=process_name(os.getpid()), concurrency=max(1, options.concurrency)
     )
     # The inbox prints what happens to a job, so the worker prints only problems.
     worker, context = open_worker(located, config, worker_options, say=_say_problems_only, show=print_brief)
