@@ -9,7 +9,7 @@ from tests.faults.mutants import ROOT
 from tests.faults.seeded import MUTANTS
 from tests.faults.units import PostgresHistories, units
 
-PROMISES = [f"P{number}" for number in range(1, 19)]
+PROMISES = [f"P{number}" for number in range(1, 20)]
 
 
 def rows(part: str) -> list[list[str]]:

@@ -42,7 +42,7 @@ HEADS = {
 }
 
 
-NO_KEY_CAN_BE_READ = ("a control character",)
+NO_KEY_CAN_BE_READ = ("a control character", "an open quote", "no character")
 
 
 @pytest.fixture

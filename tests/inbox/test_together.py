@@ -28,7 +28,7 @@ def test_what_cannot_be_a_job_does_not_keep_the_others_from_it(either: World) ->
     bad: dict[str, str | bytes] = {
         "after": "---\nafter: 0123456789abcdef\n---\ndo it",
         "empty": "",
-        "key": "---\nnonsense: 1\n---\ndo it",
+        "key": "---\npriority: high\n---\ndo it",
         "text": b"\xff\xfe",
     }
     for name, content in bad.items():

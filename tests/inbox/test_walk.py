@@ -92,7 +92,7 @@ def test_a_file_becomes_one_job_and_is_called_running(world: World) -> None:
     record = world.mirrored(job.job_id)
     assert (record["state"], record["retries"], record["metadata"]["reason"]) == ("queued", 0, "new_prompt")
     assert (record["git_owner"], record["repo_name"], record["branch_name"]) == ("acme", "shop", "main")
-    assert record["inbox_rel"] == f"{WHERE}/x.running.md"
+    assert record["inbox_rel"] == f"{WHERE}/x.prompt.md"
 
 
 def test_the_oldest_file_is_the_first_job(world: World) -> None:
