@@ -1,6 +1,6 @@
 """The items of a conversation: what an agent said, thought, used, changed, asked and cost, and how it ended.
 
-Every reader produces these and no others. Their text is untrusted: whoever shows it escapes and bounds it.
+Every reader produces these and no others. Their text is untrusted: a module that shows it escapes and bounds it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The port for what an attempt leaves behind: its output in pieces, its diff and its artifacts.
 
-Whoever can reach the store can read them, on any host. A write names its attempt (`AttemptId`): the store accepts it
+Every user of the store can read them, on any host. A write names its attempt (`AttemptId`): the store accepts it
 until a newer claim takes the job (`mam.jobs.acts.check_latest_claim`), so an attempt that was cancelled may still add
 its last words. `mam.testing.conformance.outputs` tests these promises.
 """

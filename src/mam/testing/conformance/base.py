@@ -1,4 +1,4 @@
-"""What every part of the suite stands on: a store, a clock that obeys, and ways to look at what happened."""
+"""What every part of the suite uses: a store, a clock that the test moves, and ways to read what happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was acknowledged stays, whoever dies."""
+"""An acknowledged change exists after any process was killed."""
 
 from __future__ import annotations
 

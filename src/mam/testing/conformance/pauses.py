@@ -81,7 +81,7 @@ class Pauses(StoreCase):
     def test_a_limits_pause_lets_one_job_through_before_all_others(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
-        """Also before those of a higher priority; who is tried stands in the pause, so every claimer knows it."""
+        """Also before those of a higher priority. The pause names the job that is tried, so every claim finds it."""
         register_jobs(registry, 3, priority=5)
         (tried,) = register_jobs(registry, priority=-5)
         (other,) = register_jobs(registry, agent="codex")

@@ -1,0 +1,32 @@
+"""A worker whose store does not take its entry works on."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
+from mam.work import presence
+from tests.waiting import await_that
+from tests.work.shop import Shop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_a_worker_that_cannot_be_listed_reports_it_and_runs_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(presence, "FIRST_SECONDS", 0.0)
+    path = tmp_path / "jobs.db"
+    create_sqlite_store(str(path))
+    with sqlite3.connect(path) as database:
+        database.execute("DROP TABLE worker")
+    shop = Shop(SqliteStore(str(path)), tmp_path)
+
+    with shop.at_work():
+        await_that(lambda: any("does not show this worker" in line for line in shop.said), "the worker reports nothing")
+        job = shop.job("true")
+        await_that(lambda: shop.get(job).status == "completed", "the job does not run")
