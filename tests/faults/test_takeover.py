@@ -14,7 +14,7 @@ from tests.faults.histories import Histories, Plan
 from tests.postgres.server import PrivateServer
 from tests.postgres.standby import Standby, address
 
-pytestmark = [pytest.mark.external, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 ASKS = 40
 """So many that the crowd is still there when the standby takes over."""
