@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from mam.errors import StoreUnavailable
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from tests.faults.dose import DOSE
 from tests.faults.histories import Histories, Plan
@@ -37,13 +38,22 @@ def test_a_crowd_goes_on_with_the_standby(folder: Path, seed: int) -> None:
             asked_before.append(asked(folder))
             standby.promote()
 
-        histories = Histories(lambda _place, _clock: PostgresStore(url), skips_locked=True, in_the_middle=take_over)
+        histories = Histories(lambda _place, _clock: opened(url), skips_locked=True, in_the_middle=take_over)
         try:
             assert histories.judged(folder, Plan(seed=seed, processes=8, asks=ASKS)) > 100
             assert 0 < asked_before[0] < asked(folder) - ASKS, "the standby takes over in the middle"
         finally:
             histories.close()
             standby.stop()
+
+
+def opened(url: str) -> PostgresStore:
+    """A process may begin while no server is there. A new command does not wait for one, a crowd does."""
+    while True:
+        try:
+            return PostgresStore(url)
+        except StoreUnavailable:
+            continue
 
 
 def asked(folder: Path) -> int:
