@@ -69,7 +69,7 @@ faults-long: $(VENV)/.dev needs
 
 # Not in tools/needs.py: Debian starts etcd as a service that stays. Install it where you want that.
 patroni: $(VENV)/.dev
-	@command -v patroni etcd >/dev/null || { echo "needs Patroni and etcd: apt-get install patroni etcd-server" >&2; exit 1; }
+	@command -v patroni >/dev/null && command -v etcd >/dev/null || { echo "needs Patroni and etcd: apt-get install patroni etcd-server" >&2; exit 1; }
 	MAM_PATRONI=1 $(VENV)/bin/python -m pytest tests/postgres/test_patroni.py
 
 mutants: $(VENV)/.dev needs

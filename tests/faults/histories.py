@@ -147,8 +147,9 @@ def _word(refused: MamError) -> str:
 class Crowd:
     """The processes of one history, and what is done to them."""
 
-    def __init__(self, crew: Crew, folder: Path, plan: Plan) -> None:
+    def __init__(self, crew: Crew, folder: Path, plan: Plan, in_the_middle: Callable[[], None] = lambda: None) -> None:
         self._crew = crew
+        self._in_the_middle = in_the_middle
         self._folder = folder
         self._plan = plan
         self._chance = random.Random(plan.seed)
@@ -161,7 +162,9 @@ class Crowd:
         try:
             for _ in range(self._plan.processes):
                 self._hire()
-            for _ in range(self._plan.faults):
+            for fault in range(self._plan.faults):
+                if fault == self._plan.faults // 2:
+                    self._in_the_middle()
                 time.sleep(self._chance.uniform(0, LEASE / 3))  # the random moment is the point
                 self._chance.choice((self._kill, self._kill, self._stop, self._set_clock))()
         finally:
@@ -225,9 +228,13 @@ class Histories:
     """Of jobs in one kind of store.
 
     With `skips_locked` a claim may come back empty because another act held the job for a moment, as on PostgreSQL.
+    `in_the_middle` is called after half of the faults of each history.
     """
 
-    def __init__(self, open_store: OpenStore, *, skips_locked: bool = False) -> None:
+    def __init__(
+        self, open_store: OpenStore, *, skips_locked: bool = False, in_the_middle: Callable[[], None] = lambda: None
+    ) -> None:
+        self._in_the_middle = in_the_middle
         self._open_store = open_store
         self._skips_locked = skips_locked
         self._crew = Crew(lambda brief, clock, notes: Asker(open_store(Path(brief.folder), clock), brief, notes))
@@ -237,7 +244,7 @@ class Histories:
 
     def judged(self, folder: Path, plan: Plan) -> int:
         """Lives a history and judges it; how many calls it had."""
-        crowd = Crowd(self._crew, folder, plan)
+        crowd = Crowd(self._crew, folder, plan, self._in_the_middle)
         crowd.live()
         store = self._open_store(folder, SystemClock())
         try:

@@ -28,3 +28,21 @@ class Standby(PrivateServer):
 
     def promote(self) -> None:
         self.run("pg_ctl", "--pgdata", str(self.data), "--wait", "promote")
+
+    def become_synchronous(self) -> None:
+        """From now on each commit of the primary waits for this one."""
+        self.await_streaming()
+        configure(self._primary, "synchronous_standby_names = 'standby'")
+        with psycopg.connect(self._primary.url(), autocommit=True) as connection:
+            is_so = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+            await_that(lambda: connection.execute(is_so).fetchall(), "the standby does not become synchronous")
+
+
+def address(primary: PrivateServer, standby: PrivateServer) -> str:
+    return f"postgresql://mam@/postgres?host={primary.folder},{standby.folder}"
+
+
+def configure(server: PrivateServer, setting: str) -> None:
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM SET {setting}".encode())
+        connection.execute("SELECT pg_reload_conf()")

@@ -20,7 +20,7 @@ from mam.stores.postgres import limits
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from tests.postgres.server import PrivateServer
-from tests.postgres.standby import Standby
+from tests.postgres.standby import Standby, address, configure
 from tests.waiting import await_that
 from tests.work.support import Roll, await_gone
 from tests.work.worker_commands import Working, ended
@@ -54,16 +54,6 @@ def roll(tmp_path: Path) -> Iterator[Roll]:
     roll = Roll(tmp_path)
     yield roll
     roll.close()
-
-
-def address(primary: PrivateServer, standby: PrivateServer) -> str:
-    return f"postgresql://mam@/postgres?host={primary.folder},{standby.folder}"
-
-
-def configure(server: PrivateServer, setting: str) -> None:
-    with psycopg.connect(server.url(), autocommit=True) as connection:
-        connection.execute(f"ALTER SYSTEM SET {setting}".encode())
-        connection.execute("SELECT pg_reload_conf()")
 
 
 def test_a_synchronous_standby_loses_nothing(pair: tuple[PrivateServer, Standby]) -> None:
