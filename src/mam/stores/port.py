@@ -79,7 +79,7 @@ class Entry(Frozen):
     """One change of one job, as the journal keeps it."""
 
     offset: str
-    """The position after this entry: its number in decimal."""
+    """The position after this entry. Only the store that returned it can read it."""
     number: int
     """Numbers rise in commit order; there may be gaps."""
     job_id: str
