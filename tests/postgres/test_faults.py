@@ -264,8 +264,9 @@ def test_who_begins_to_wait_while_the_server_restarts_is_patient(server: Private
 
 def _listener(url: str) -> int:
     """The backend of somebody who waits for news, once there is one."""
-    query = (
-        "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND state = 'idle' AND application_name = 'mam'"
+    query = (  # a waiter holds the listeners' lock while its connection is idle
+        "SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND classid = 7168365"
+        " AND objid = 2 AND granted AND state = 'idle' AND application_name = 'mam'"
     )
     with psycopg.connect(url, autocommit=True) as connection:
         while not (found := connection.execute(query).fetchall()):
