@@ -9,6 +9,7 @@ from mam.errors import AlreadyRegistered, UnknownJob
 from mam.jobs import acts
 from mam.jobs.change import Change
 from mam.jobs.continuation import bound_host
+from mam.jobs.credential import TOKEN
 from mam.jobs.dependency import settle_dependency
 from mam.jobs.ending import end
 from mam.jobs.generation import Generations, release_displaced, supersede
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mam.jobs.change import AuditRecord
+    from mam.jobs.credential import Credential
     from mam.jobs.ending import End
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job, Json
@@ -62,6 +64,7 @@ class MemoryStore:
         self._entries: list[Entry] = []
         self._pauses: dict[tuple[str | None, str | None], Pause] = {}
         self._workers: dict[str, WorkerEntry] = {}
+        self._credentials: dict[tuple[str, str], Credential] = {}
         self._secrets: dict[str, dict[str, str]] = {}
         self._generations: dict[str, Generations] = {}
         self._archive: dict[str, JobWithEvents] = {}
@@ -219,6 +222,44 @@ class MemoryStore:
     def forget_worker(self, name: str) -> None:
         with self._changed:
             self._workers.pop(name, None)
+
+    def keep_credential(self, credential: Credential) -> bool:
+        with self._changed:
+            now_ms = self.clock.now().wall_ms
+            self._credentials = {name: one for name, one in self._credentials.items() if one.is_live(now_ms)}
+            self._drop_orphaned()
+            known = self._credentials.get((credential.kind, credential.name))
+            if known is not None:
+                return known.digest == credential.digest
+            if credential.kind != TOKEN and (TOKEN, credential.parent) not in self._credentials:
+                return False
+            self._credentials[credential.kind, credential.name] = credential
+            return True
+
+    def _drop_orphaned(self) -> None:
+        self._credentials = {
+            name: one for name, one in self._credentials.items()
+            if one.kind == TOKEN or (TOKEN, one.parent) in self._credentials
+        }  # fmt: skip
+
+    def credential(self, digest: str) -> Credential | None:
+        with self._changed:
+            return next((one for one in self._credentials.values() if one.digest == digest), None)
+
+    def credentials(self, kind: str) -> list[Credential]:
+        with self._changed:
+            return [one for _, one in sorted(self._credentials.items()) if one.kind == kind]
+
+    def take_credential(self, digest: str) -> Credential | None:
+        with self._changed:
+            found = self.credential(digest)
+            return None if found is None else self._credentials.pop((found.kind, found.name))
+
+    def drop_credential(self, kind: str, name: str) -> bool:
+        with self._changed:
+            is_dropped = self._credentials.pop((kind, name), None) is not None
+            self._drop_orphaned()
+            return is_dropped
 
     def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
         self._secrets[job_id] = {**self.secrets(job_id), **secrets}

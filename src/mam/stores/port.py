@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from mam.jobs.change import AuditRecord
+    from mam.jobs.credential import Credential
     from mam.jobs.ending import End
     from mam.jobs.generation import Generations
     from mam.jobs.pause import Pause
@@ -227,6 +228,23 @@ if TYPE_CHECKING:
 
         def forget_worker(self, name: str) -> None:
             """Remove the entry of a worker, and what was asked of it."""
+
+        def keep_credential(self, credential: Credential) -> bool:
+            """Store a credential (mam.jobs.credential), and remove those that have expired. False when there is one of
+            this kind and name with another digest, or its token is gone: then nothing changes. Wakes nothing. Durable
+            when it returns."""
+
+        def credential(self, digest: str) -> Credential | None:
+            """The credential with this digest, also an expired one."""
+
+        def credentials(self, kind: str) -> list[Credential]:
+            """Those of this kind, by name."""
+
+        def take_credential(self, digest: str) -> Credential | None:
+            """Remove it and return it; of two callers only one gets it."""
+
+        def drop_credential(self, kind: str, name: str) -> bool:
+            """Remove it, and with a token everything that belongs to it. False when there is none."""
 
         def keep_secrets(self, job_id: str, secrets: dict[str, str]) -> None:
             """Store secrets, which a record must not hold. Durable when it returns."""

@@ -119,6 +119,33 @@ UPDATE {schema}.worker SET asked = CASE WHEN asked = 'stop' THEN asked ELSE :wha
 -- name: forget worker
 DELETE FROM {schema}.worker WHERE name = :name
 
+-- name: keep credential
+-- Only below a token that exists; a repeat after a lost answer changes nothing.
+INSERT INTO {schema}.credential (kind, name, digest, parent, made_ms, expires_ms, grants)
+SELECT :kind, :name, :digest, :parent, :made_ms, :expires_ms, :grants
+WHERE :kind = 'token' OR EXISTS (SELECT 1 FROM {schema}.credential WHERE kind = 'token' AND name = :parent)
+ON CONFLICT (kind, name) DO UPDATE SET digest = excluded.digest WHERE credential.digest = excluded.digest RETURNING 1
+
+-- name: drop expired credentials
+DELETE FROM {schema}.credential WHERE expires_ms <= :now_ms
+
+-- name: drop orphaned credentials
+DELETE FROM {schema}.credential
+WHERE kind <> 'token' AND parent NOT IN (SELECT name FROM {schema}.credential WHERE kind = 'token')
+
+-- name: credential
+SELECT kind, name, digest, parent, made_ms, expires_ms, grants FROM {schema}.credential WHERE digest = :digest
+
+-- name: credentials
+SELECT kind, name, digest, parent, made_ms, expires_ms, grants FROM {schema}.credential WHERE kind = :kind ORDER BY name
+
+-- name: take credential
+DELETE FROM {schema}.credential WHERE digest = :digest
+RETURNING kind, name, digest, parent, made_ms, expires_ms, grants
+
+-- name: drop credential
+DELETE FROM {schema}.credential WHERE kind = :kind AND name = :name RETURNING 1
+
 -- name: generations
 SELECT agent_id, generation_id, superseded FROM {schema}.session_generation
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.jobs.change import Change
+    from mam.jobs.credential import Credential
     from mam.jobs.dependency import Dependencies
     from mam.jobs.ending import End
     from mam.jobs.record import Job, Json
@@ -311,6 +312,37 @@ class SqlStore(SqlArchive):
     def forget_worker(self, name: str) -> None:
         self._in_transaction(lambda: self._rows("forget worker", name=name))
 
+    # -- credentials -------------------------------------------------------------------------------------------------
+
+    def keep_credential(self, credential: Credential) -> bool:
+        fields = credential.as_dict()
+        values = {**fields, "grants": json.dumps(fields["grant"])}
+        return self._in_transaction(self._keep_credential, values)
+
+    def _keep_credential(self, values: Json) -> bool:
+        self._rows("drop expired credentials", now_ms=self._now().wall_ms)
+        self._rows("drop orphaned credentials")
+        return bool(self._rows("keep credential", **values))
+
+    def credential(self, digest: str) -> Credential | None:
+        rows = self._rows("credential", digest=digest)
+        return _credential(rows[0]) if rows else None
+
+    def credentials(self, kind: str) -> list[Credential]:
+        return [_credential(row) for row in self._rows("credentials", kind=kind)]
+
+    def take_credential(self, digest: str) -> Credential | None:
+        rows = self._in_transaction(lambda: self._rows("take credential", digest=digest))
+        return _credential(rows[0]) if rows else None
+
+    def drop_credential(self, kind: str, name: str) -> bool:
+        return self._in_transaction(self._drop_credential, kind, name)
+
+    def _drop_credential(self, kind: str, name: str) -> bool:
+        is_dropped = bool(self._rows("drop credential", kind=kind, name=name))
+        self._rows("drop orphaned credentials")
+        return is_dropped
+
     # -- consumers ---------------------------------------------------------------------------------------------------
 
     def position(self, consumer: str) -> str | None:
@@ -351,6 +383,16 @@ class SqlStore(SqlArchive):
         self._rows("mark readable", number=job.number)
         if job.exclusive is not None:
             self._blocking.rebalance(job.exclusive)
+
+
+def _credential(row: Any) -> Credential:
+    from mam.jobs.credential import Credential
+
+    kind, name, digest, parent, made_ms, expires_ms, grants = row
+    return Credential(
+        kind=kind, name=name, digest=digest, parent=parent, made_ms=made_ms, expires_ms=expires_ms,
+        grant=json.loads(grants),
+    )  # fmt: skip
 
 
 def _clocks(moment: Moment) -> Json:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 APPLICATION = 0x6D616D31
 """`mam1` marks the file as mam's, so that mam never touches the database of another program."""
 
-VERSION = 14
+VERSION = 15
 """The version of the schema. `step_N.sql` brings a database of version N - 1 to version N. Version 12 (mam 0.1.0) is
 upgraded to the current one at once (upgrade.py); older ones are refused."""
 

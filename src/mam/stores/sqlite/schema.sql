@@ -158,3 +158,15 @@ CREATE TABLE worker (
     entry TEXT NOT NULL,  -- a JSON object
     asked TEXT
 ) STRICT, WITHOUT ROWID;
+
+-- Tokens, sessions and one-time codes of the server (mam.jobs.credential), by the digest of what a caller presents.
+CREATE TABLE credential (
+    kind       TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    digest     TEXT NOT NULL UNIQUE,
+    parent     TEXT NOT NULL,     -- the name of the token that it belongs to
+    made_ms    INTEGER NOT NULL,
+    expires_ms INTEGER,
+    grants     TEXT NOT NULL,     -- a JSON object
+    PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;

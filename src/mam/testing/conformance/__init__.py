@@ -20,7 +20,7 @@ pytest.register_assert_rewrite(
         f"mam.testing.{name}"
         for name in (
             "tasks", "conformance.archives", "conformance.base", "conformance.claims", "conformance.consumers",
-            "conformance.continuations",
+            "conformance.continuations", "conformance.credentials",
             "conformance.dependencies", "conformance.durability", "conformance.exclusive", "conformance.children",
             "conformance.fences", "conformance.generations", "conformance.outputs", "conformance.pauses",
             "conformance.questions", "conformance.edits",
@@ -36,6 +36,7 @@ from mam.testing.conformance.children import Children  # noqa: E402
 from mam.testing.conformance.claims import Claims  # noqa: E402
 from mam.testing.conformance.consumers import Consumers, DurableConsumers  # noqa: E402
 from mam.testing.conformance.continuations import Continuations  # noqa: E402
+from mam.testing.conformance.credentials import Credentials, DurableCredentials  # noqa: E402
 from mam.testing.conformance.dependencies import Dependencies  # noqa: E402
 from mam.testing.conformance.durability import Durability  # noqa: E402
 from mam.testing.conformance.edits import Edits  # noqa: E402
@@ -61,7 +62,8 @@ __all__ = ["ForeignWrites", "InProcessConformance", "StoreConformance"]
 
 class InProcessConformance(
     Registrations, Claims, Fences, Supervising, Lifecycle, Sequences, Time, Journals, Dependencies, Exclusive, Pauses,
-    Continuations, Generations, Archives, Children, Consumers, Outputs, Summaries, Questions, Edits, Workers, Races,
+    Continuations, Generations, Archives, Children, Consumers, Outputs, Summaries, Questions, Edits, Workers,
+    Credentials, Races,
 ):  # fmt: skip
     """For a store that lives and dies with its process: threads race for it, and nothing is opened anew."""
 
@@ -69,7 +71,13 @@ class InProcessConformance(
 
 
 class StoreConformance(
-    Durability, DurableGenerations, DurableConsumers, DurableOutputs, DurableWorkers, InProcessConformance
+    Durability,
+    DurableGenerations,
+    DurableConsumers,
+    DurableOutputs,
+    DurableWorkers,
+    DurableCredentials,
+    InProcessConformance,
 ):
     """For every store that others can open too."""
 
