@@ -1,4 +1,4 @@
-"""The verbs that read jobs: find, show, explain. Each verb is a process of its own, so a method imports what it needs."""
+"""The verbs that read jobs: find, show, explain. Every verb is a process, so a method imports what only it needs."""
 
 from __future__ import annotations
 
