@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job, Json
     from mam.work.workdir import WorkDir
 
+REFS = "refs/mam/"
 BEFORE, AFTER = "before", "after"
 NUMSTAT_LIMIT = 1 << 26
 LARGEST_FILE = 64 << 20
@@ -86,7 +87,7 @@ def directory_tree(directory: str, private: str) -> str:
 
 
 def ref(job_id: str, when: str) -> str:
-    return f"refs/mam/{job_id}/{when}"
+    return f"{REFS}{job_id}/{when}"
 
 
 def read_ref(git: Git, job_id: str, when: str) -> str | None:
