@@ -107,7 +107,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def readme_session() -> str:
     """The session as Markdown. On a busy machine the retry may be due before `explain` runs; then it is run again."""
     shown = _session()
-    return shown if "That time has come" not in shown else _session()
+    return shown if "That time has passed" not in shown else _session()
 
 
 def _session() -> str:
