@@ -69,7 +69,9 @@ def _record(agent: str, scene: str, extra: dict[str, str | None], name: str | No
         prepare_workdir(model)
         env = environment(agent, Path(folder) / "home", model.url)
         env = {key: value for key, value in {**env, **extra}.items() if value is not None}
-        launch = _launch(agent, prompt, permissions, str(here), AGENT_FACTS[agent].unknown_session if scene == "gone" else None)
+        launch = _launch(
+            agent, prompt, permissions, str(here), AGENT_FACTS[agent].unknown_session if scene == "gone" else None
+        )
         process = subprocess.Popen(
             launch[0], env={**env, **launch[1]}, cwd=here, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

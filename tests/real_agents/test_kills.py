@@ -66,7 +66,8 @@ def _kill_and_resume(office: Office, count: int) -> None:
     assert sorted((office.here / "effects.txt").read_text().split()) == sorted(jobs)
     answers = len(office.model.seen) - asked
     assert answers == count
-    assert sum(job["run"]["agent"]["cost_usd"] for job in ended) == pytest.approx(answers * AGENT_FACTS[office.agent].answer_cost)
+    expected = answers * AGENT_FACTS[office.agent].answer_cost
+    assert sum(job["run"]["agent"]["cost_usd"] for job in ended) == pytest.approx(expected)
 
 
 def _kill_in_the_middle(office: Office, jobs: list[str], together: int) -> dict[str, str]:

@@ -17,7 +17,7 @@ def test_every_job_is_explained_in_whole_sentences(status: Status, seconds: floa
     said = explain(in_status(status), later(seconds), ExplainContext())
 
     assert said
-    assert all(sentence[0] in "ITRN`" and sentence.endswith(".") for sentence in said)
+    assert all((sentence[0].isupper() or sentence[0] == "`") and sentence.endswith(".") for sentence in said)
     assert "None" not in " ".join(said)
 
 
@@ -45,7 +45,7 @@ def test_a_pending_job_shows_why_it_was_returned() -> None:
         ("time", "its start time"),
         ("retry", "its next try"),
         ("reset", "usage limit"),
-        ("dependency", "has ended"),
+        ("dependency", "have ended"),
         ("rain", "rain"),
         (None, "something"),
     ],

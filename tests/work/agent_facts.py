@@ -37,7 +37,7 @@ class AgentFacts:
     unknown_session: str
     """The id of a session that does not exist, in the form of this agent's ids."""
     answer_cost: float
-    """What one answer of the scripted model costs in US dollars: by the agent's own table, its settings or our prices."""
+    """What one answer of the scripted model costs in US dollars."""
     prints_cost: bool = True
     prints_denials: bool = True
     prints_changes: bool = True

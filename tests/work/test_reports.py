@@ -440,8 +440,8 @@ def test_a_key_in_a_vendors_words_is_not_kept() -> None:
 
 
 def test_there_are_transcripts() -> None:
-    assert len(ALL) >= 27
-    for name in ALL:
+    assert len(RECORDINGS) >= 27
+    for name in RECORDINGS:
         assert os.fsencode("/var/tmp") not in b"".join(output(name)), name
 
 

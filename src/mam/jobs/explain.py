@@ -116,7 +116,8 @@ def _waiting_for_jobs(job: Job, needed: Dependencies) -> list[str]:
 
 def _open_dependency(job_id: str, found: Job | None) -> str:
     if found is None:
-        return f"It waits for job {job_id}, which no longer exists; `mam cancel` it, or `mam status --set pending` lets it run."
+        ways = "`mam cancel` it, or `mam status --set pending` lets it run"
+        return f"It waits for job {job_id}, which no longer exists; {ways}."
     name = job_id if found.job_id == job_id else f"{found.job_id}, the retry of {job_id}"
     if not found.status.ended:
         return f"It waits for job {name}, which is {found.status}."

@@ -52,9 +52,7 @@ def run(options: Options) -> int:
     if session is not None:
         _note_store(options, registry, *session)
     owner = options.owner if options.owner is not None else _owner(os.getpid() if options.command else os.getppid())
-    job = registry.pick(
-        options.label, owner=owner, lease_seconds=options.lease, wait=options.wait, session=session
-    )
+    job = registry.pick(options.label, owner=owner, lease_seconds=options.lease, wait=options.wait, session=session)
     if job is None:
         from mam.cli.render.claim_hint import claim_hint
 
