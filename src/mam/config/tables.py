@@ -105,6 +105,10 @@ QUESTIONS = (
         name="parked", kind=int, limits=(0, 1000),
         meaning="How many jobs of a worker may wait for an answer without occupying one of its places; 4 if unset.",
     ),
+    Setting(
+        name="mcp_permission", kind=bool,
+        meaning="Whether the user of an MCP client may also answer permissions in its forms; false if unset.",
+    ),
 )  # fmt: skip
 """The keys of the table `[questions]`."""
 _PRICE_LIMITS = (0, 100_000)
