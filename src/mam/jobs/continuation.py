@@ -20,6 +20,7 @@ KEY_PREFIX = "conversation/"
 _INHERITED = (
     "timeout_sec", "idle_timeout_sec", "priority", "max_retries", "workdir", "origin_host", "parent_id", "depth",
     "workspace", "permissions", "on_idle", "repository", "may_ask",
+    "registered_by",
     "retry_on_exit", "model",
 )  # fmt: skip
 _KEPT = ("broker", "max_losses")
