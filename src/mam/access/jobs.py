@@ -7,8 +7,8 @@ from mam.access.reading import AuthorizedReading
 from mam.config.inbox import is_repository_word
 from mam.errors import BadInput, NotAllowed, Refused
 from mam.jobs import input_rules
-from mam.jobs.continuation import conversation_of
 from mam.jobs.record import Job
+from mam.jobs.resuming import conversation_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class AuthorizedJobs(AuthorizedReading):
     def _check_here(self, old: Job, *, resumes: bool) -> None:
         """A conversation that is gone from this host is reported before anything is registered."""
         if resumes and conversation_of(old) is not None:
-            from mam.work.conversations import check_can_resume_here
+            from mam.work.conversation_checks import check_can_resume_here
 
             check_can_resume_here(old)
 
