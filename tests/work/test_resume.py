@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.agent_table import CODING_AGENTS
 from mam.jobs.conversation import carried, resumable_session, session_of
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.brief import brief
 from tests.unit.jobs import running
 from tests.waiting import await_that
+from tests.work.agent_facts import TESTED
 from tests.work.replay import Replay, recorded
 from tests.work.shop import Shop
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(params=list(CODING_AGENTS))
+@pytest.fixture(params=TESTED)
 def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replay:
     replay = Replay(request.param, tmp_path)
     monkeypatch.setenv("PATH", f"{replay.folder}:{os.environ['PATH']}")

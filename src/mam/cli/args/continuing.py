@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mam.stores.port import Registration
 
 NOT_FOR_CONTINUATIONS = (
-    "agent", "agent_session", "workdir", "fresh", "worktree", "after", "on_dependency_failure", "exclusive",
+    "agent", "label", "workdir", "fresh", "worktree", "after", "on_dependency_failure", "exclusive",
     "broker", "topic_prefix", "sign", "auth_token",
 )  # fmt: skip
 """Options of a new job that a continuation takes from its conversation."""

@@ -64,7 +64,7 @@ def run(options: Options) -> int:
         _print_table(registry, jobs, limit)
     else:
         _print_lines(jobs, limit)
-    _say_pauses(registry, options.agent_session)
+    _say_pauses(registry, options.label)
     for found in registry.store.problems():
         say(f"{found.file}: {found.problem}")
     return 0
