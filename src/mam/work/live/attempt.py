@@ -22,7 +22,7 @@ from mam.work.asking.session_requests import SessionRequests
 from mam.work.attempt import Attempt
 from mam.work.brief import CANNOT, brief
 from mam.work.claim import STORE_UNREACHABLE
-from mam.work.conversations import check_live_conversation
+from mam.work.conversation_checks import check_live_conversation
 from mam.work.live.assignment import ENDED, INTERRUPTED
 from mam.work.live.session import RESTART_SECONDS, SESSION
 from mam.work.live.submit import Submission
