@@ -220,6 +220,7 @@ class Attempt:
         report_start = self._start_reporter.report
         door = self._context.door(self.job, workdir.path, self.supervision.note_report, report_start)
         self.supervision.waits_for_children = lambda: door.waits > 0
+        self.supervision.on_change = door.asker.record_changed
         return door
 
     def _watch(self, plan: Plan) -> LastMessage:
