@@ -47,7 +47,7 @@ def _register(service: Service, arguments: Json) -> Registration:
 
 
 def _continue(service: Service, prompt: str, arguments: Json) -> Registration:
-    from mam.work.conversations import check_can_resume_here
+    from mam.work.conversation_checks import check_can_resume_here
 
     if service.caller.own_job is not None:
         raise Refused(why="A job cannot continue another conversation: only the user does.")
