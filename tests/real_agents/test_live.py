@@ -19,7 +19,7 @@ def answers(count: int) -> dict[str, int]:
     return {"input": 100 * count, "cached": 11 * count, "output": 22 * count}
 
 
-def test_two_live_sessions_serve_ten_jobs_and_their_hooks_tell_so(live: Live, model: ModelServer) -> None:
+def test_two_live_sessions_do_ten_jobs_and_their_hooks_report_it(live: Live, model: ModelServer) -> None:
     live.start_agent("claude")
     live.start_agent("codex")
     jobs = {}
