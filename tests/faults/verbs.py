@@ -61,6 +61,7 @@ def parted(command: str) -> tuple[dict[str, str], list[str]]:
 
 
 ELSEWHERE = {
+    "mcp": "mcp/test_kills.py",
     "apply": "work/test_apply.py",
     "run": "work/test_run_command.py",
     "serve": "serve/test_process.py",

@@ -38,10 +38,11 @@ def test_a_login_outlives_the_server(mam: Mam) -> None:
         browser.post("/login", data={"code": server.code}, headers={"origin": server.url})
         cookies = dict(browser.cookies)
     with server_process(mam) as server, server.client() as client:
-        assert client.get("/me", cookies=cookies).status_code == 200
+        client.cookies.update(cookies)
+        assert client.get("/me").status_code == 200
 
         assert mam("token", "revoke", "local").code == 0
-        assert client.get("/me", cookies=cookies).status_code == 401
+        assert client.get("/me").status_code == 401
 
 
 def test_sigterm_ends_it_after_the_requests_that_run(mam: Mam) -> None:
@@ -49,11 +50,12 @@ def test_sigterm_ends_it_after_the_requests_that_run(mam: Mam) -> None:
     job = mam("register", "x", "--agent", "codex").line
     with server_process(mam) as server:
         with server.client(token) as client, client.stream("GET", "/events") as events:
-            assert next(events.iter_lines()) == ": mam"
+            lines = events.iter_lines()
+            assert next(lines) == ": mam"
             with server.client(token) as other:
                 assert other.get(f"/jobs/{job}").status_code == 200
             server.process.terminate()
-            list(events.iter_lines())
+            list(lines)
         said = server.stop()
     assert server.process.returncode == 0
     assert "Traceback" not in said

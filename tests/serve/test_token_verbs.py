@@ -46,8 +46,10 @@ def test_a_phone_is_paired_with_a_code(mam: Mam) -> None:
     ("words", "why"),
     [
         (("create",), "give a name"), (("create", "x"), "--scope"), (("create", "x", "--scope", "root"), "not a scope"),
-        (("create", "../x", "--scope", "read"), "not a name"), (("create", "x", "--scope", "read", "--expires", "x"), "--expires"),
-        (("create", "x", "--scope", "read", "--max-permissions", "all"), "--max-permissions"), (("revoke",), "give the name"),
+        (("create", "../x", "--scope", "read"), "not a name"),
+        (("create", "x", "--scope", "read", "--expires", "x"), "--expires"),
+        (("create", "x", "--scope", "read", "--max-permissions", "all"), "--max-permissions"),
+        (("revoke",), "give the name"),
         (("pair",), "give a name"), (("pair", "x", "--scope", "read", "--url", "nowhere"), "--public-url"),
     ],
     ids=str,
