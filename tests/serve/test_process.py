@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from contextlib import closing
@@ -112,3 +113,24 @@ def test_the_server_is_found_under_its_address_only(mam: Mam) -> None:
         answer = client.get(f"{server.url}/api/v1/health", headers={"host": "rebound.example"})
         assert answer.status_code == 421
         assert client.get(f"http://localhost:{server.port}/api/v1/health").status_code == 200
+
+
+def test_a_reader_misses_nothing_when_the_server_is_killed(mam: Mam) -> None:
+    token = mam("token", "create", "t", "--scope", "read").line
+    jobs = list[str]()
+    last = "start"
+    for _ in range(3):
+        with server_process(mam) as server, server.client(token) as client:
+            jobs.append(mam("register", "x", "--agent", "codex").line)
+            with client.stream("GET", "/events", headers={"last-event-id": last}) as events:
+                lines = events.iter_lines()
+                found = next(line for line in lines if jobs[-1] in line)
+                assert all(job not in found for job in jobs[:-1])
+                last = mam_position(found)
+            server.process.kill()
+            server.process.wait(60)
+
+
+def mam_position(line: str) -> str:
+    position: str = json.loads(line.removeprefix("data: "))["position"]
+    return position

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def test_a_job_is_read_with_a_token(served: Serving) -> None:
     "header", [None, "Bearer", "Bearer x", "Basic eDp4", "mam_x", "Bearer é", "Bearer " + "x" * 5000]
 )
 def test_without_a_valid_token_the_answer_is_401(served: Serving, header: str | None) -> None:
-    headers = {} if header is None else {"authorization": header.encode()}
+    headers = httpx.Headers() if header is None else httpx.Headers({b"authorization": header.encode()})
     answer = served.client().get("/jobs", headers=headers)
 
     assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json")
