@@ -1,4 +1,4 @@
-"""How a job is given to an agent, and what of the environment goes with it. The launches are really started."""
+"""How an adapter starts an agent, and which variables it passes on. The launches are really started."""
 
 from __future__ import annotations
 

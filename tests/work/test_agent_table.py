@@ -1,4 +1,4 @@
-"""The table of agents: every row is complete, and a row that is not says what it lacks."""
+"""The table of agents: every row is complete, and an incomplete row lists what it lacks."""
 
 from __future__ import annotations
 
