@@ -19,6 +19,7 @@ from mam.stores.port import Query
 from mam.stores.postgres import limits
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
+from tests.cli.command import finish
 from tests.postgres.server import PrivateServer
 from tests.postgres.standby import Standby, address, configure
 from tests.waiting import await_that
@@ -87,6 +88,34 @@ def test_a_synchronous_standby_loses_nothing(pair: tuple[PrivateServer, Standby]
     assert {job.job_id for job in store.select(Query())} >= set(known)
     check_journal(store)
     store.close()
+
+
+def test_a_command_that_starts_during_a_failover_waits_for_its_end(
+    pair: tuple[PrivateServer, Standby], mam: Mam
+) -> None:
+    primary, standby = pair
+    standby.await_streaming()
+    primary.kill()
+    asked = "SELECT sessions FROM pg_stat_database WHERE datname = 'postgres'"
+    with psycopg.connect(standby.url(), autocommit=True) as connection:
+        before = int(connection.execute(asked).fetchall()[0][0])
+        register = mam.start("register", "p", "--agent", "codex", "--store", address(primary, standby))
+        tries = lambda: int(connection.execute(asked).fetchall()[0][0]) - before  # noqa: E731
+        await_that(lambda: tries() > 2, "the command does not try the standby again")
+    standby.promote()
+    ran = finish(register)
+    assert ran.code == 0, ran.stderr
+    assert mam("status", ran.line, "--store", standby.url()).line == "pending"
+
+
+def test_a_standby_alone_is_named_after_a_while(
+    pair: tuple[PrivateServer, Standby], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    primary, standby = pair
+    monkeypatch.setattr(limits, "PATIENCE_SECONDS", 0.2)
+    primary.kill()
+    with pytest.raises(StoreUnavailable, match="no server of the address accepts writes"):
+        PostgresStore(address(primary, standby))
 
 
 def stop_following(primary: PrivateServer, standby: Standby) -> None:
