@@ -53,6 +53,7 @@ OWN = {
         "digest": "0" * 64, "asked_at": "2026-06-19T09:31:00Z", "state": "answered", "answer": "deny",
         "deadline": {"expires_at": "2026-06-19T09:32:00.500Z", "seconds": 60, "boot_id": "b", "boot_ms": 1},
     }],
+    "registered_by": "phone",
 }  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def test_the_least_that_a_record_needs() -> None:
     assert (job.timeout_sec, job.idle_timeout_sec, job.topic_prefix) == (3600, 120, "python/mqtt/jobs/abc12345")
 
 
-def test_null_in_an_old_record_means_that_it_had_nothing_to_say() -> None:
+def test_null_in_an_old_record_means_the_default() -> None:
     nothing = dict.fromkeys(("updated_at", "agent_session", "broker", "topic_prefix", "expected_artifacts"))
 
     job = parse_job({**SEED, **nothing}, "x")

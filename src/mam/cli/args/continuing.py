@@ -50,7 +50,7 @@ def continuation_choices(options: Options) -> dict[str, Any]:
 
 def register_continuation(registry: Registry, name: str, prompt: str, choices: dict[str, Any]) -> Registration:
     """A conversation that is gone from this host is reported before anything is registered."""
-    from mam.work.conversations import check_can_resume_here
+    from mam.work.conversation_checks import check_can_resume_here
 
     old = registry.get(name)
     check_can_resume_here(old)
