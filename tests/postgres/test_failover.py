@@ -6,7 +6,7 @@ import os
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -96,16 +96,20 @@ def test_a_command_that_starts_during_a_failover_waits_for_its_end(
     primary, standby = pair
     standby.await_streaming()
     primary.kill()
-    asked = "SELECT sessions FROM pg_stat_database WHERE datname = 'postgres'"
     with psycopg.connect(standby.url(), autocommit=True) as connection:
-        before = int(connection.execute(asked).fetchall()[0][0])
+        before = sessions(connection)
         register = mam.start("register", "p", "--agent", "codex", "--store", address(primary, standby))
-        tries = lambda: int(connection.execute(asked).fetchall()[0][0]) - before  # noqa: E731
-        await_that(lambda: tries() > 2, "the command does not try the standby again")
+        await_that(lambda: sessions(connection) > before + 2, "the command does not try the standby again")
     standby.promote()
     ran = finish(register)
     assert ran.code == 0, ran.stderr
     assert mam("status", ran.line, "--store", standby.url()).line == "pending"
+
+
+def sessions(connection: psycopg.Connection[Any]) -> int:
+    """How many there were at this server, of everybody."""
+    rows = connection.execute("SELECT sessions FROM pg_stat_database WHERE datname = 'postgres'").fetchall()
+    return int(rows[0][0])
 
 
 def test_a_standby_alone_is_named_after_a_while(
