@@ -177,7 +177,8 @@ def test_the_repositorys_own_programs_are_not_found(
 def test_an_unknown_agent_names_what_there_is() -> None:
     config = Config(commands={"mine": {"argv": ["x"]}})
     assert known_agents(config) == [*AGENTS, "mine"]
-    with pytest.raises(UnknownAgent, match=r"no-such-agent is not .* shell, human, mine\. .*\[commands\.no-such-agent\]"):
+    message = r"no-such-agent is not .* shell, human, mine\. .*\[commands\.no-such-agent\]"
+    with pytest.raises(UnknownAgent, match=message):
         load_adapter("no-such-agent", config)
 
 
