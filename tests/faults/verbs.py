@@ -35,6 +35,7 @@ COMMANDS = {
     "agents cleanup": "agents cleanup",
     "config set": "config set on_idle stop",
     "config unset": "config unset on_idle",
+    "rules add": "rules add deny -- git push",
     "trust": "trust .mam/config.toml",
     "skill install": "skill install --user --yes",
     "register for a worker": "register true --agent shell --agent-session shop --timeout 600",
@@ -47,7 +48,7 @@ COMMANDS = {
 """In a life that goes on: {running}, {pending} and {ended} are jobs of it. What the others need has `props.py`. Words
 with = before the verb are of its environment, and STDIN is the file that it reads."""
 
-GROUPS = ("agents", "config", "skill", "inbox")
+GROUPS = ("agents", "config", "skill", "inbox", "rules")
 """Verbs that have verbs of their own."""
 
 
@@ -80,6 +81,7 @@ READERS = {
     "brief", "where", "doctor",
     "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "diff", "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
+    "rules list", "rules test",
 }  # fmt: skip
 """They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a
 store of its own that ends with it."""
