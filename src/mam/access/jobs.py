@@ -7,8 +7,8 @@ from mam.access.reading import AuthorizedReading
 from mam.config.inbox import is_repository_word
 from mam.errors import BadInput, NotAllowed, Refused
 from mam.jobs import input_rules
+from mam.jobs.continuation import conversation_of
 from mam.jobs.record import Job
-from mam.jobs.resuming import conversation_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
