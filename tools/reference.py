@@ -262,7 +262,7 @@ def _keys(table: str, settings: tuple[Setting, ...]) -> str:
 
 def _shown(default: object) -> str:
     words: dict[object, str] = {None: "none", True: "`true`", False: "`false`"}
-    return "none" if default == {} else words.get(default, f"`{default}`")
+    return "none" if default in ({}, []) else words.get(default, f"`{default}`")
 
 
 def key_names() -> list[str]:

@@ -385,7 +385,7 @@ def test_always_holds_for_the_job_and_its_continuations(
     asks_again = WorkerAsker(registry, other.job_id, 1, other.claim_id, policy).open(pull)
     assert asks_again.is_open, "another job asks again"
     continuation = registry.continue_job(job.job_id, prompt="more").job
-    registry.complete(job.job_id, attempt=1, claim_id=job.claim_id)
+    registry.cancel(job.job_id)
     after = claimed(registry, continuation)
     later = WorkerAsker(registry, after.job_id, 1, after.claim_id, policy)
     assert later.decide(pull).is_allowed

@@ -62,7 +62,9 @@ def test_a_denial_is_part_of_the_conversation(agent: Mam) -> None:
         record = ended(agent, job)
     assert record["status"] == "completed"
     assert not (agent.here / "wrong").exists()
-    assert record["run"]["denials"] == 1
+    run = record["run"]
+    assert isinstance(run, dict)
+    assert run["denials"] == 1
 
 
 def test_a_worker_that_is_killed_while_it_waits(agent: Mam) -> None:
