@@ -5,18 +5,27 @@ from __future__ import annotations
 import os
 
 from mam.errors import Refused, UnknownJob
+from mam.util.frozen import Frozen
 from mam.work.children import check_room, is_descendant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.config.settings import Config
     from mam.jobs.record import Job
-    from mam.mcp.store_desk import _Child
+    from mam.mcp.messages import Json
     from mam.registry import Registry
     from mam.stores.port import Registration
 
 
-def register_child(registry: Registry, config: Config, own: str, child: _Child) -> Registration:
+class Child(Frozen):
+    """What a job asks for its child."""
+
+    prompt: str
+    agent: str
+    asked: Json
+
+
+def register_child(registry: Registry, config: Config, own: str, child: Child) -> Registration:
     """Registers a child of the job `own`."""
     from mam.jobs.rights import child_choices, parent_fields
     from mam.work.context import children_grants
@@ -28,6 +37,14 @@ def register_child(registry: Registry, config: Config, own: str, child: _Child) 
     choices |= {**parent_fields(parent, config.max_depth), "origin_host": os.uname().nodename}
     choices |= {"broker": parent.broker, "may_ask": parent.may_ask}
     return registry.register(prompt=child.prompt, agent=child.agent, **choices)
+
+
+def is_leftover(registry: Registry, own: str) -> bool:
+    """Whether this job is not in the store, or has ended."""
+    try:
+        return registry.get_exact(own).status.ended
+    except UnknownJob:
+        return True
 
 
 def own_job(registry: Registry, own: str) -> Job:

@@ -10,7 +10,6 @@ import os
 
 from mam.errors import BadInput, Refused
 from mam.mcp.bounds import check_agent, check_workdir
-from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,13 +102,24 @@ class StoreDesk:
     def register(self, prompt: str, agent: str, arguments: Json) -> Registration:
         check_agent(self._caller, agent)
         choices = {name: arguments[name] for name in _PASSED if name in arguments}
-        if self._caller.own_job is not None:
-            from mam.mcp.children import register_child
+        own = self._own_job()
+        if own is not None:
+            from mam.mcp.children import Child, register_child
 
-            child = _Child(prompt=prompt, agent=agent, asked={**choices, **_child_directory(arguments)})
-            return register_child(self.registry, self._config(), self._caller.own_job, child)
+            child = Child(prompt=prompt, agent=agent, asked={**choices, **_child_directory(arguments)})
+            return register_child(self.registry, self._config(), own, child)
         choices |= self._place(arguments) | {"origin_host": os.uname().nodename, "may_ask": self._may_ask()}
         return self._opened(create=True).register(prompt=prompt, agent=agent, **choices)
+
+    def _own_job(self) -> str | None:
+        """The job inside which this runs. MAM_JOB_ID of a job that has ended may be a leftover in the user's shell."""
+        own = self._caller.own_job
+        if own is None:
+            return None
+        from mam.machine.agent_tree import is_inside_agent
+        from mam.mcp.children import is_leftover
+
+        return None if not is_inside_agent() and is_leftover(self._opened(create=True), own) else own
 
     def _place(self, arguments: Json) -> dict[str, Any]:
         """A repository that the worker knows, or a directory within bounds."""
@@ -192,14 +202,6 @@ class StoreDesk:
 
         given = answer_to(asked, text, f"{self._caller.name} over MCP" + (f" with {client}" if client else ""))
         questions.answer(self.registry, asked.job.job_id, given)
-
-
-class _Child(Frozen):
-    """What a job asks for its child."""
-
-    prompt: str
-    agent: str
-    asked: Json
 
 
 def _child_directory(arguments: Json) -> Json:

@@ -62,11 +62,11 @@ def _caller(options: Options) -> Caller:
     from mam.machine.person import user_at_host
     from mam.mcp.caller import Caller
 
-    here = _here()
+    here, own_job = _here(), variable_of_agent("MAM_JOB_ID")
     directories = tuple(_directory(word) for word in options.accept if word != SHELL)
     return Caller(
         name=user_at_host(), may_write=not options.read_only, is_worker=options.worker,
-        may_answer=not is_inside_agent(), own_job=variable_of_agent("MAM_JOB_ID"), directory=here,
+        may_answer=own_job is None and not is_inside_agent(), own_job=own_job, directory=here,
         accepts_shell=SHELL in options.accept, accepted_directories=directories,
     )  # fmt: skip
 
