@@ -197,9 +197,10 @@ def _ask_permission(mam: Mam, job: str) -> None:
 
 def test_unknown_tasks_and_clients_without_the_extension_are_refused(mam: Mam) -> None:
     job = mam("register", "p", "--agent", "codex").line
+    unknown: tuple[object, ...] = ("nope", job[:8], None, 7, {})
     with mcp(mam, capabilities=TASKS) as client:
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
-            for task in ("nope", job[:8], None, 7, {}):
+            for task in unknown:
                 assert client.refused(method, {"taskId": task, "inputResponses": {}})["code"] == -32602
         assert client.refused("tasks/update", {"taskId": job, "inputResponses": []})["code"] == -32602
     with mcp(mam) as client:
