@@ -105,7 +105,7 @@ SETTINGS = (
     ),
     Setting(
         name="agents", kind=dict,
-        meaning="How coding agents are started: one table `[agents.NAME]` for each of claude-code, codex and opencode.",
+        meaning="How coding agents are started: one table `[agents.NAME]` for each.",
     ),
     # Not harmless: a wrong price in a repository would silently make every sum of costs wrong.
     Setting(
