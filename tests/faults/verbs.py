@@ -35,6 +35,7 @@ COMMANDS = {
     "agents cleanup": "agents cleanup",
     "config set": "config set on_idle stop",
     "config unset": "config unset on_idle",
+    "rules add": "rules add deny -- git push",
     "trust": "trust .mam/config.toml",
     "skill install": "skill install --user --yes",
     "register for a worker": "register true --agent shell --agent-session shop --timeout 600",
@@ -49,7 +50,7 @@ COMMANDS = {
 """{running}, {pending} and {ended} are jobs of a store in use; `surroundings.py` provides what the others need. Words
 with = before the verb set its environment, and STDIN is the file that it reads."""
 
-GROUPS = ("agents", "config", "skill", "inbox", "token")
+GROUPS = ("agents", "config", "skill", "inbox", "rules", "token")
 """Verbs that have verbs of their own."""
 
 
@@ -85,6 +86,7 @@ READERS = {
     "brief", "where", "doctor",
     "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "diff", "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
+    "rules list", "rules test",
     "token list",
 }  # fmt: skip
 """They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a
