@@ -1,5 +1,7 @@
-"""The application of the second listener: only the routes of prompt-valet (docs/how-to/prompt-valet.md), with the checks of the
-server."""
+"""The application of the second listener: only the routes of prompt-valet, with the checks of the server.
+
+docs/how-to/prompt-valet.md describes them.
+"""
 
 from __future__ import annotations
 
