@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.cli.render.figures import cost_words, duration
+from mam.util.figures import cost_words, duration
 from mam.cli.render.prose import cell_length, cut, fit, prose, safe, wrap
 from mam.jobs.overview import changes_of, cost_of, next_steps, seconds_of, where
 from mam.jobs.question import first_line, open_questions

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mam.cli.render.conversation import ConversationPage, ConversationView
 from mam.cli.render.conversation_stream import conversation_reader, workdir_of
-from mam.cli.render.escapes import EscapeFilter
+from mam.util.escapes import EscapeFilter
 from mam.cli.render.table import status_text
 from mam.cli.render.text import one_line
 from mam.cli.watch.drawing import shorten_ids
