@@ -77,7 +77,8 @@ class JobPage(Frozen):
     """The output of a program that has no conversation."""
     window: Window | None
     composer: Composer
-    review: Review
+    review: Review | None
+    """None if it was left out."""
     artifacts: tuple[ArtifactRow, ...]
     relatives: tuple[RelativeRow, ...]
     more_children: int
@@ -87,9 +88,11 @@ class JobPage(Frozen):
 
 
 def job_page(
-    registry: AuthorizedRegistry, job_id: str, *, output_end: int | None = None, file: str | None = None
-) -> JobPage:
-    """`output_end` selects an earlier part of the output, and `file` one file of a large diff."""
+    registry: AuthorizedRegistry, job_id: str, *, output_end: int | None = None, file: str | None = None,
+    with_diff: bool = True,
+) -> JobPage:  # fmt: skip
+    """`output_end` selects an earlier part of the output, and `file` one file of a large diff. Without `with_diff`, the
+    diff is left out, which takes longer than all the rest."""
     overview = registry.overview(job_id)
     job, now_ms = overview.job, registry.registry.store.clock.now().wall_ms
     window = output_window(registry, job, job.attempt, output_end)
@@ -108,7 +111,7 @@ def job_page(
         changes=_changes(job), apply_command=apply_command(job) or "",
         claimed=claimed(job), found=found(job), judged=judged(job, now_ms),
         strip=strip_of(registry.history(job.job_id), now_ms), talk=talk, output=output, window=window,
-        composer=_composer(registry, job), review=review_of(registry, job, file),
+        composer=_composer(registry, job), review=review_of(registry, job, file) if with_diff else None,
         artifacts=artifact_rows(registry, job),
         relatives=tuple(_relative(one.relation, one.job_id, one.status) for one in (shown + children)[:RELATIVES_SHOWN]),
         more_children=max(0, overview.children - len(children)), spent=_spent(job),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from mam.jobs.draft import HUMAN
-from mam.jobs.status import ERROR, OPEN, PENDING, RUNNING, WAITING
-from mam.registry.listing import JobFilter
+from mam.access.grant import READ
+from mam.errors import NotAllowed
+from mam.jobs.status import ERROR, PENDING, RUNNING, WAITING
 from mam.serve.pages.actions import Action, actions_of
 from mam.serve.pages.asking import QuestionRow, question_row
 from mam.serve.pages.conversations import last_sentence
 from mam.serve.pages.rows import JobRow, job_row
+from mam.serve.pages.waiting import FAILURES_SHOWN, jobs_for_people, unseen_failures
 from mam.serve.pages.when_idle import reason_of
-from mam.stores.port import Query
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mam.access.registry import AuthorizedRegistry
     from mam.jobs.record import Job
 
-QUESTIONS_SHOWN, FAILURES_SHOWN, OWN_SHOWN = 50, 20, 20
+QUESTIONS_SHOWN = 50
 
 
 class OwnJob(Frozen):
@@ -62,23 +62,23 @@ def needs_me(registry: AuthorizedRegistry) -> NeedsMe:
     questions = tuple(
         question_row(one, now.wall_ms, last_sentence(registry, one.job)) for one in asked[:QUESTIONS_SHOWN]
     )
-    failed = _failures(registry)
-    counts = registry.counts()
+    failed = unseen_failures(registry)
+    counts = _counts(registry)
     return NeedsMe(
         questions=questions, more_questions=max(0, len(asked) - QUESTIONS_SHOWN),
         failures=tuple(_own(registry, job) for job in failed[:FAILURES_SHOWN]),
         more_failures=len(failed) > FAILURES_SHOWN,
-        mine=tuple(_own(registry, job) for job in _for_people(registry)),
-        counts=counts, is_first=not any(counts.values()),
+        mine=tuple(_own(registry, job) for job in jobs_for_people(registry)),
+        counts=counts, is_first=registry.viewer.may(READ) and not any(counts.values()),
     )  # fmt: skip
 
 
-def _failures(registry: AuthorizedRegistry) -> tuple[Job, ...]:
-    return registry.page(JobFilter(query=Query(statuses=frozenset({ERROR})), unseen=True), FAILURES_SHOWN + 1).jobs
-
-
-def _for_people(registry: AuthorizedRegistry) -> tuple[Job, ...]:
-    return registry.page(JobFilter(query=Query(statuses=OPEN), agent=HUMAN), OWN_SHOWN).jobs
+def _counts(registry: AuthorizedRegistry) -> dict[str, int]:
+    """Empty for a viewer that may not count all jobs."""
+    try:
+        return registry.counts()
+    except NotAllowed:
+        return {}
 
 
 def _own(registry: AuthorizedRegistry, job: Job) -> OwnJob:

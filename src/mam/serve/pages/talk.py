@@ -80,7 +80,11 @@ def talk_of(items: Iterable[Item], workdir: str | None = None) -> Talk:
             continue
         if isinstance(item, Ended) and cost is not None:
             item, cost = item.replace(text=_end_text(item, cost)), None
-        found[_key(item, at)] = item
+        key = _key(item, at)
+        known = found.get(key)
+        if isinstance(item, Changed) and isinstance(known, Changed) and known.path != item.path:
+            key = f"{key} {item.path}"  # one use of a tool may change several files
+        found[key] = item
     shown = [*found.values()][-BLOCKS_SHOWN:]
     blocks = [block for item in shown if (block := _block(item, prefix)) is not None]
     return Talk(blocks=tuple(blocks), left_out=len(found) - len(shown))
