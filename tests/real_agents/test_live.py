@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.real_agents.model_server import ModelServer
 
 
-def test_two_live_sessions_serve_ten_jobs_and_their_hooks_tell_so(live: Live) -> None:
+def test_two_live_sessions_do_ten_jobs_and_their_hooks_report_it(live: Live) -> None:
     live.start_agent("claude")
     live.start_agent("codex")
     jobs = {}

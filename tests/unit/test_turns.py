@@ -59,7 +59,7 @@ STATES: dict[str, tuple[list[dict[str, Any]], str | None]] = {
 
 
 @pytest.mark.parametrize(("lines", "expected"), STATES.values(), ids=STATES)
-def test_what_the_hooks_tell(lines: list[dict[str, Any]], expected: str | None) -> None:
+def test_what_the_hooks_report(lines: list[dict[str, Any]], expected: str | None) -> None:
     turns = taken(lines)
     state = turns.state()
     assert (state and state.state) == expected
