@@ -75,4 +75,6 @@ def codex(*texts: str) -> bytes:
     """Messages of Codex's `exec --json`."""
     items = [{"type": "item.completed", "item": {"id": f"i{at}", "type": "agent_message", "text": text}}
              for at, text in enumerate(texts)]  # fmt: skip
-    return b"".join(json.dumps(line).encode() + b"\n" for line in [{"type": "thread.started", "thread_id": "t"}, *items])
+    return b"".join(
+        json.dumps(line).encode() + b"\n" for line in [{"type": "thread.started", "thread_id": "t"}, *items]
+    )

@@ -31,14 +31,21 @@ class SceneServer:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     def start(self) -> None:
+        store = f"sqlite://{self._directory}/mam.sqlite"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mam", "serve", "--store", f"sqlite://{self._directory}/mam.sqlite", "--port", str(self._port),
-             *self._arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._environment(), cwd=self._directory)  # fmt: skip
+            [sys.executable, "-m", "mam", "serve", "--store", store, "--port", str(self._port), *self._arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self._environment(),
+            cwd=self._directory,
+        )
         assert self._process.stdout is not None
         self.login = self._process.stdout.readline().strip()
         if not self.login:
@@ -60,7 +67,12 @@ class SceneServer:
         home = os.path.join(self._directory, "home")
         os.makedirs(home, mode=0o700, exist_ok=True)
         kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
-        return {**kept, "HOME": home, "DELEGATE_JOB_LOGS_DIR": os.path.join(self._directory, "logs"), "TMUX_TMPDIR": home}
+        return {
+            **kept,
+            "HOME": home,
+            "DELEGATE_JOB_LOGS_DIR": os.path.join(self._directory, "logs"),
+            "TMUX_TMPDIR": home,
+        }
 
     def log_in(self, context: BrowserContext) -> None:
         """The printed address carries a code that works once, so further browsers get the cookie of the first."""

@@ -28,7 +28,7 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 HOST, OTHER_HOST = "forge", "anvil"
 LONG_LEASE = 30 * DAY
 
-CALENDAR_DIFF = '''\
+CALENDAR_DIFF = """\
 diff --git a/tests/test_calendar.py b/tests/test_calendar.py
 index 4f2a91c..9b01d7e 100644
 --- a/tests/test_calendar.py
@@ -60,9 +60,11 @@ index 0000000..c3d27b5
 +It took the time twice. Midnight could be between the two.
 +
 +The test now freezes the clock. 200 runs in a row passed.
-'''
-REPORT = "# Why the calendar test was flaky\n\nIt took the time twice. Midnight could be between the two.\n\n" \
-         "The test now freezes the clock. **200 runs** in a row passed.\n"
+"""
+REPORT = (
+    "# Why the calendar test was flaky\n\nIt took the time twice. Midnight could be between the two.\n\n"
+    "The test now freezes the clock. **200 runs** in a row passed.\n"
+)
 
 
 class Scene:
@@ -139,7 +141,11 @@ class Scene:
 
 def spent(usd: float, tokens: int, seconds: float) -> dict[str, Any]:
     """What an agent reports about its cost."""
-    agent = {"session": "5b0d9c1e", "tokens": {"input": tokens, "cached": tokens * 3, "output": tokens // 20}, "cost_usd": usd}
+    agent = {
+        "session": "5b0d9c1e",
+        "tokens": {"input": tokens, "cached": tokens * 3, "output": tokens // 20},
+        "cost_usd": usd,
+    }
     return {"agent": agent, "wall_seconds": seconds}
 
 
@@ -164,7 +170,12 @@ def _past(scene: Scene) -> None:
             begin = day * DAY - number * 40 * MINUTE
             name = f"past {day} {number}"
             scene.at(begin)
-            scene.register(name, tasks[(day + number) % len(tasks)], agents[(day + number) % 4], ("shop", "billing", "docs")[number % 3])
+            scene.register(
+                name,
+                tasks[(day + number) % len(tasks)],
+                agents[(day + number) % 4],
+                ("shop", "billing", "docs")[number % 3],
+            )
             scene.at(begin - 3 * MINUTE)
             scene.start(name)
             scene.at(begin - (8 + number * 4) * MINUTE)
@@ -192,17 +203,22 @@ def _ended_today(scene: Scene) -> None:
                        input={"command": "pytest tests/test_calendar.py --count 200 -n 2"})  # fmt: skip
     scene.at(78.3 * MINUTE)
     found = questions.find(scene.registry, asked)
-    questions.answer(scene.registry, found.job.job_id, Answer(
-        number=1, attempt=2, digest=found.question.digest, answer="allow", by="anna-phone"))
+    questions.answer(
+        scene.registry,
+        found.job.job_id,
+        Answer(number=1, attempt=2, digest=found.question.digest, answer="allow", by="anna-phone"),
+    )
     _print_flaky(scene)
     scene.at(75 * MINUTE)
     size = len(REPORT)
     scene.ends(
-        "flaky", result="The test took the time twice, and midnight could be between. It now freezes the clock; **200 of 200 runs** passed.",
+        "flaky", result="The test took the time twice, and midnight could be between. It now freezes the clock;"
+        " **200 of 200 runs** passed.",
         checks={"artifacts": [{"path": "/home/anna/shop/report.md", "size": size, "sha256": "0" * 64}],
                 "script": {"exit_code": 0, "output": "200 passed in 41.20s"}, "problem": None},
         run={**spent(0.31, 36_000, 420.0), "changes": {
-            "repository": "/home/anna/shop/.git", "directory": "/home/anna/shop-fix", "before": "1" * 40, "after": "2" * 40,
+            "repository": "/home/anna/shop/.git", "directory": "/home/anna/shop-fix",
+            "before": "1" * 40, "after": "2" * 40,
             "branch": "mam/fix-flaky", "files": 2, "added": 11, "removed": 3}})  # fmt: skip
     scene.at(40 * MINUTE)
     scene.register("notes", "Write the release notes for 2.4", "opencode", "docs", artifacts=["NOTES.md"])
@@ -214,12 +230,14 @@ def _ended_today(scene: Scene) -> None:
 def _print_flaky(scene: Scene) -> None:
     talk = (
         Claude().say("I'll run the test in a loop first.")
-        .ran("pytest tests/test_calendar.py --count 40 -q", "F..\x1b[31mFAILED\x1b[0m tests/test_calendar.py::test_today_is_one_day\n38 passed, 2 failed in 12.31s", 1)
+        .ran("pytest tests/test_calendar.py --count 40 -q",
+             "\x1b[31mFAILED\x1b[0m tests/test_calendar.py::test_today_is_one_day\n38 passed, 2 failed in 12.31s", 1)
         .read("/home/anna/shop/tests/test_calendar.py", 31).read("/home/anna/shop/shop/calendar.py", 88)
         .think("The two failures are at 00:00:00. The test calls now() twice.")
         .say("It compares two calls of `datetime.now()`. If midnight is between them, the days differ.")
-        .edit("/home/anna/shop/tests/test_calendar.py", "-    start = datetime.now()", "-    end = datetime.now() + timedelta(days=1)",
-              '+    with freeze_time("2026-06-19 23:59:59.9"):', "+        start = datetime.now()", "+        end = start + timedelta(days=1)")
+        .edit("/home/anna/shop/tests/test_calendar.py", "-    start = datetime.now()",
+              "-    end = datetime.now() + timedelta(days=1)", '+    with freeze_time("2026-06-19 23:59:59.9"):',
+              "+        start = datetime.now()", "+        end = start + timedelta(days=1)")
         .ran("pytest tests/test_calendar.py --count 200 -n 2", "\x1b[32m200 passed\x1b[0m in 41.20s")
         .write("/home/anna/shop/report.md", REPORT)
         .say("200 of 200 passed. `report.md` says what was wrong.").end(0.31, 36_000)
@@ -237,7 +255,9 @@ def _live(scene: Scene) -> None:
     scene.progress("interviews", "the model has not answered")
     scene.at(20 * MINUTE)
     scene.register("invoices", "Migrate the invoices table", "codex", "billing")
-    scene.register("data", "python upload.py --all", "shell", "data", due_ms=scene.clock.now().wall_ms + 4 * HOUR * 1000)
+    scene.register(
+        "data", "python upload.py --all", "shell", "data", due_ms=scene.clock.now().wall_ms + 4 * HOUR * 1000
+    )
     scene.start("invoices")
     scene.at(15 * MINUTE)
     scene.register("hints", "Type hints for the parser", "codex")
@@ -248,11 +268,12 @@ def _live(scene: Scene) -> None:
     scene.register("build", "Find out why the nightly build is slow", "opencode", "ci")
     scene.at(9 * MINUTE)
     scene.start("build", host=OTHER_HOST)
-    scene.register("book", "Write the book from the chapters", label="book", after=[scene.ids["hints"], scene.ids["build"], scene.ids["flaky"]])
-    scene.at(6 * MINUTE)
-    scene.prints("invoices", codex("Two columns hold the currency. I need to know which one is right for old rows."))
-    scene.asks("invoices", kind="question", text="Which column is right for rows before 2024?",
-               choices=("currency_code", "legacy_currency"))  # fmt: skip
+    scene.register(
+        "book",
+        "Write the book from the chapters",
+        label="book",
+        after=[scene.ids["hints"], scene.ids["build"], scene.ids["flaky"]],
+    )
     scene.at(5 * MINUTE)
     scene.register("review", "Review the pull request of the importer", "codex", "reviews")
     scene.at(4 * MINUTE)
@@ -268,13 +289,19 @@ def _live(scene: Scene) -> None:
         .say("The tests need Redis running locally. I'd like to start it in the background and run the suite.")
     ).data())  # fmt: skip
     scene.prints("importer", (
-        Claude().plan(("completed", "Read the importer"), ("in_progress", "Make the reader async"), ("pending", "Run the tests"))
+        Claude()
+        .plan(("completed", "Read the importer"), ("in_progress", "Make it async"), ("pending", "Run the tests"))
         .say("The reader does the waiting, so I start there.")
-        .edit("/home/anna/shop/src/importer/reader.py", "-def rows(path):", "+async def rows(path):").runs("pytest tests/importer -q")
+        .edit("/home/anna/shop/src/importer/reader.py", "-def rows(path):", "+async def rows(path):")
+        .runs("pytest tests/importer -q")
     ).data())  # fmt: skip
     scene.at(40)
     scene.asks("login", kind="permission", text="Start Redis and run the tests of the login", tool="Bash",
                input={"command": "docker compose up -d redis && pytest tests/auth -q"})  # fmt: skip
+    scene.at(25)
+    scene.prints("invoices", codex("Two columns hold the currency. I need to know which one is right for old rows."))
+    scene.asks("invoices", kind="question", text="Which column is right for rows before 2024?",
+               choices=("currency_code", "legacy_currency"))  # fmt: skip
     scene.at(12)
     scene.progress("importer", "editing src/importer/reader.py (+84 −31)")
     scene.progress("build", "reading the build log, 3 of 7")

@@ -44,7 +44,7 @@ def actions_of(job: Job, viewer: Viewer, *, is_retried: bool = False) -> dict[st
         Action(verb=SEEN, label="Seen", command=f"mam seen {short}",
                hindrance="" if ended and job.seen is None else "it was seen" if ended else f"it is {job.status}"),
         Action(verb=EDIT, label="Edit", command=f"mam edit {short}",
-               hindrance="" if job.status in (PENDING, WAITING) else f"it is {job.status}; only an unclaimed job can be edited"),
+               hindrance="" if job.status in (PENDING, WAITING) else f"it is {job.status}"),
         Action(verb=CANCEL, label="Cancel", command=f"mam cancel {short}", is_destructive=True,
                question=f"Cancel job {short}? Its agent is stopped; what it did so far is kept.",
                hindrance="it has ended" if ended else ""),

@@ -90,7 +90,9 @@ def _window(registry: Registry, job: Job, attempt: int, end: int | None, most: i
     return Window(data=data, start=start, end=until, size=size)
 
 
-def _local(registry: Registry, job: Job, attempt: int, end: int | None, most: int) -> tuple[bytes, int, int, int] | None:
+def _local(
+    registry: Registry, job: Job, attempt: int, end: int | None, most: int
+) -> tuple[bytes, int, int, int] | None:
     from mam.work.output_log import length, read
     from mam.work.output_source import local_log
 
@@ -108,7 +110,9 @@ def _local(registry: Registry, job: Job, attempt: int, end: int | None, most: in
     return b"".join(parts)[: until - start], start, until, size
 
 
-def _stored(registry: Registry, job: Job, attempt: int, end: int | None, most: int) -> tuple[bytes, int, int, int] | None:
+def _stored(
+    registry: Registry, job: Job, attempt: int, end: int | None, most: int
+) -> tuple[bytes, int, int, int] | None:
     """From the store, which bounds what it keeps of an output. Missing bytes leave a gap."""
     pieces = list(registry.store.outputs.read(job.job_id, attempt))
     if not pieces:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.jobs.question import DENY, PERMISSION, questions_of
 from mam.jobs.status import COMPLETED, ERROR
+from mam.serve.pages import markdown
 from mam.serve.pages.moments import When, ago
 from mam.util.frozen import Frozen
 from mam.util.safe_text import many_lines, one_line
@@ -19,6 +20,7 @@ TEXT_LIMIT, OUTPUT_LIMIT, ARTIFACTS_SHOWN = 600, 4_000, 12
 class Fact(Frozen):
     look: str
     text: str
+    """Inert HTML if it is Markup, otherwise plain text."""
     detail: str = ""
     """Several lines, folded."""
     at: When | None = None
@@ -29,7 +31,7 @@ def claimed(job: Job) -> tuple[Fact, ...]:
     said = job.said or {}
     text = said.get("detail") or said.get("result") or job.result or ""
     if isinstance(text, str) and text.strip():
-        return (Fact(look=NEUTRAL, text=f"“{_short(text)}”"),)
+        return (Fact(look=NEUTRAL, text=markdown.to_html(_bounded(text))),)
     status = said.get("status")
     if isinstance(status, str):
         return (Fact(look=NEUTRAL, text=f"It reported {one_line(status)}, without a word."),)
@@ -40,14 +42,16 @@ def found(job: Job) -> tuple[Fact, ...]:
     checks = job.checks or {}
     facts: list[Fact] = []
     for artifact in (checks.get("artifacts") or ())[:ARTIFACTS_SHOWN]:
-        path, size = one_line(str(artifact.get("path"))), artifact.get("size")
+        path, size = one_line(_relative(job, str(artifact.get("path")))), artifact.get("size")
         facts.append(Fact(look=GOOD, text=f"{path} is there{f' ({size_words(size)})' if type(size) is int else ''}"))
     script = checks.get("script")
     if isinstance(script, dict):
         name = one_line(str((job.validation or {}).get("script") or "the validation script")).rpartition("/")[2]
         code = script.get("exit_code")
         output = many_lines(str(script.get("output") or "").strip())[-OUTPUT_LIMIT:]
-        facts.append(Fact(look=GOOD if code == 0 else BAD, text=f"{name} ended with {one_line(str(code))}", detail=output))
+        facts.append(
+            Fact(look=GOOD if code == 0 else BAD, text=f"{name} ended with {one_line(str(code))}", detail=output)
+        )
     if checks.get("problem"):
         facts.append(Fact(look=BAD, text=one_line(str(checks["problem"]))))
     if not facts and job.expected_artifacts and not job.status.ended:
@@ -93,9 +97,14 @@ def size_words(size: int) -> str:
     return f"{size} bytes"
 
 
-def _short(text: str) -> str:
-    shown = " ".join(text.split())
-    return one_line(shown if len(shown) <= TEXT_LIMIT else f"{shown[:TEXT_LIMIT]}…")
+def _bounded(text: str) -> str:
+    """Its first paragraphs."""
+    return text.strip() if len(text) <= TEXT_LIMIT else f"{text.strip()[:TEXT_LIMIT]}…"
+
+
+def _relative(job: Job, path: str) -> str:
+    place = (job.run or {}).get("place")
+    return path.removeprefix(f"{place}/") if isinstance(place, str) else path
 
 
 def _text(value: object) -> str | None:

@@ -43,9 +43,10 @@ def health_page(registry: AuthorizedRegistry, server: Server) -> tuple[Check, ..
         *(Check(look="bad", name="Left alone", text=one_line(f"{one.file}: {one.problem}")) for one in problems[:20]),
         Check(look="good" if workers else "bad", name="Workers",
               text=f"{len(workers)} live" if workers else "none; mam worker -s LABEL starts one"),
-        Check(look="bad" if is_late else "good", name="Clock", text="a wait or a lease is overdue" if is_late else "nothing is overdue"),
+        Check(look="bad" if is_late else "good", name="Clock",
+              text="a wait or a lease is overdue" if is_late else "nothing is overdue"),
         Check(look="good" if secure else "neutral", name="HTTPS",
-              text="on" if secure else "off: browsers offer notifications and installing only over HTTPS or on this host"),
+              text="on" if secure else "off: browsers install a page and notify only over HTTPS or on this host"),
         Check(look="good", name="Version", text=f"mam {__version__}"),
     )  # fmt: skip
 

@@ -101,6 +101,7 @@ def job_page(
     said = last_sentence(registry, job) if job.questions else ""
     shown = [one for one in overview.chain if one.relation != "child"]
     children = [one for one in overview.chain if one.relation == "child"]
+    relatives = (shown + children)[:RELATIVES_SHOWN]
     return JobPage(
         job_id=job.job_id, short=short_id(job), chip=chip_of(job, overview.state), is_running=job.status is RUNNING,
         title=title_of(job), prompt=markdown.to_html(job.prompt), by_line=_by_line(job),
@@ -113,7 +114,7 @@ def job_page(
         strip=strip_of(registry.history(job.job_id), now_ms), talk=talk, output=output, window=window,
         composer=_composer(registry, job), review=review_of(registry, job, file) if with_diff else None,
         artifacts=artifact_rows(registry, job),
-        relatives=tuple(_relative(one.relation, one.job_id, one.status) for one in (shown + children)[:RELATIVES_SHOWN]),
+        relatives=tuple(_relative(one.relation, one.job_id, one.status) for one in relatives),
         more_children=max(0, overview.children - len(children)), spent=_spent(job),
         actions=can_be_seen, can_be_judged=_can_be_judged(overview),
     )  # fmt: skip
@@ -176,9 +177,9 @@ def _spent(job: Job) -> tuple[tuple[str, str], ...]:
     usd = cost.get("usd")
     tokens = [(one_line(str(name)), f"{number:,}") for name, number in (cost.get("tokens") or {}).items()
               if type(number) is int]  # fmt: skip
-    found_cost = [("cost", money(float(usd)) + (f" from your {cost['from']}" if cost.get("from") else ""))]
+    source = f" from your {cost['from']}" if cost.get("from") else ""
     return (
-        *(found_cost if isinstance(usd, int | float) else []),
+        *([("cost", f"{money(float(usd))}{source}")] if isinstance(usd, int | float) else []),
         *((f"{name} tokens", number) for name, number in tokens[:8]),
         *([("time", words_of(int(took)))] if took is not None else []),
     )

@@ -99,9 +99,7 @@ def job_list(reading: AuthorizedReading, filters: Filters, looked_at: str | None
     )  # fmt: skip
 
 
-def _found(
-    reading: AuthorizedReading, filters: Filters, looked_at: str | None
-) -> tuple[tuple[Group, ...], str, bool]:
+def _found(reading: AuthorizedReading, filters: Filters, looked_at: str | None) -> tuple[tuple[Group, ...], str, bool]:
     rows = _Rows(reading)
     if not filters.is_any:
         return tuple(_overview(reading, rows, looked_at)), "", False
@@ -120,9 +118,7 @@ def _wanted(reading: AuthorizedReading, filters: Filters) -> JobFilter:
     asking = filters.state == ASKS
     statuses = frozenset({Status(filters.state)}) if filters.state and not asking else None
     query = Query(statuses=statuses, label=filters.label or None, since=since, asking=asking, below=filters.below)
-    return JobFilter(
-        query=query, agent=filters.agent or None, host=filters.host or None, search=filters.search or None
-    )
+    return JobFilter(query=query, agent=filters.agent or None, host=filters.host or None, search=filters.search or None)
 
 
 def _overview(reading: AuthorizedReading, rows: _Rows, looked_at: str | None) -> Iterable[Group]:
@@ -182,5 +178,3 @@ class _Rows:
     def _row(self, job: Job) -> JobRow:
         state = self._reading.state(job) if job.status is RUNNING else None
         return job_row(job, state, self._reasons.of(job), self._now_ms)
-
-

@@ -40,7 +40,7 @@ def _parser() -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "maxNesting": NESTING_LIMIT})
     parser.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
-    parser.validateLink = _is_harmless  # type: ignore[method-assign]
+    parser.validateLink = _is_harmless  # type: ignore[method-assign, assignment]
     parser.add_render_rule("link_open", _link_open)
     for level in ("heading_open", "heading_close"):
         parser.add_render_rule(level, _heading)

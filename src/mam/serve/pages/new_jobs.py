@@ -26,7 +26,7 @@ REMEMBERED = 100
 FIELDS = ("prompt", "agent", "label", "repo", "branch", "workdir", "model", "permissions", "ask", "artifacts", "after",
           "priority", "at")  # fmt: skip
 _PERMISSIONS = {
-    "ask": "Ask before every change", "edit": "Change files of its directory unasked", "full": "Do anything unasked",
+    "ask": "Ask before changes", "edit": "Change its directory", "full": "Do anything",
 }  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def edit_of(values: Mapping[str, str], job: Job, now_ms: int) -> Edit:
 
 def command_of(values: Mapping[str, str]) -> str:
     """The command that registers the same job."""
-    words = ["mam", "register", _short(values.get("prompt", ""))]
+    words = ["mam", "register", _short(values.get("prompt", "")) or "…"]
     for name, option in (("agent", "--agent"), ("label", "-s"), ("workdir", "--workdir"), ("model", "--model"),
                          ("permissions", "--permissions"), ("priority", "--priority"), ("at", "--at")):  # fmt: skip
         if values.get(name, "").strip() and not (name == "permissions" and values[name] == "edit"):

@@ -14,11 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 220, 46, 8, 12, 26
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 560, 200, 46, 6, 12, 26
 GAP_SHARE, WIDEST_BAR = 0.3, 34.0
-LABELS_MOST = 8
-
-Stack = "tuple[str, Sequence[tuple[str, str, float]]]"
+LABELS_MOST = 7
 
 
 def stacked_bars(
@@ -51,9 +49,9 @@ def _bar(
             continue
         y -= tall
         shapes.append(
-            Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>').format(
-                look, x, y, width, max(1.0, tall - 1), f"{day}: {title} {words(value)}"
-            )
+            Markup(
+                '<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
+            ).format(look, x, y, width, max(1.0, tall - 1), f"{day}: {title} {words(value)}")
         )
     return Markup("").join(shapes)
 
@@ -75,7 +73,7 @@ def _nice_top(most: float) -> float:
     """The least of 1, 2, 5, 10, 20, … that is not below the highest bar."""
     if most <= 0:
         return 1
-    size = 10.0 ** -6
+    size = 10.0**-6
     while True:
         for step in (1, 2, 5):
             if size * step >= most:

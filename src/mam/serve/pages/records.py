@@ -48,7 +48,9 @@ def _line(line: AuditRecord) -> HistoryLine:
     payload = line.get("payload")
     event = str(payload.get("event", "?")) if isinstance(payload, dict) else str(line.get("event", "?"))
     facts = payload if isinstance(payload, dict) else line
-    words = " · ".join(_fact(name, value) for name, value in facts.items() if name not in _KNOWN and value not in (None, "", {}))
+    words = " · ".join(
+        _fact(name, value) for name, value in facts.items() if name not in _KNOWN and value not in (None, "", {})
+    )
     text = one_line(words)
     return HistoryLine(
         at=clock(str(line.get("timestamp"))), event=one_line(event)[:60],
@@ -62,4 +64,5 @@ _KNOWN = ("event", "timestamp", "job_id", "payload", "topic")
 def _fact(name: str, value: object) -> str:
     if name == "detail":
         return str(value)
-    return f"{name} {value if isinstance(value, (str, int, float)) else json.dumps(value, ensure_ascii=False, default=str)}"
+    shown = value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False, default=str)
+    return f"{name} {shown}"

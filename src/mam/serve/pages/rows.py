@@ -115,7 +115,9 @@ def completed_words(job: Job) -> str:
     if changes is not None and changes.files is not None:
         names = "1 file" if changes.files == 1 else f"{changes.files:,} files"
         where = "" if changes.shared or not changes.branch else f" on {changes.branch}"
-        parts.append(f"{names} +{changes.added or 0} −{changes.removed or 0}{where}" if changes.files else "no file changed")
+        parts.append(
+            f"{names} +{changes.added or 0} −{changes.removed or 0}{where}" if changes.files else "no file changed"
+        )
     if job.checked:
         parts.append("checks passed")
     elif job.expected_artifacts:

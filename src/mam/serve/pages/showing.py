@@ -5,7 +5,10 @@ from __future__ import annotations
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from mam.errors import BadInput
-from mam.serve.pages import artifacts, health as health_view, jobs as job_view, lists, new_jobs
+from mam.serve.pages import artifacts, lists, new_jobs
+from mam.serve.pages import health as health_view
+from mam.serve.pages import jobs as job_view
+from mam.serve.pages.actions import actions_of
 from mam.serve.pages.conversations import output_size
 from mam.serve.pages.needs_me import needs_me
 from mam.serve.pages.records import record_page
@@ -50,7 +53,7 @@ def job(visit: Visit, note: Note | None = None, status: int = 200) -> Response:
         visit.registry, found.job_id, output_end=end, file=visit.query("file") or None, with_diff=not visit.is_live
     )
     version_text = job_view.conversation_version(found, output_size(visit.registry, found))
-    return visit.page("job.html", "jobs", status=status, note=note, view=view, version=version_text, is_live=visit.is_live)
+    return visit.page("job.html", "jobs", status=status, note=note, view=view, version=version_text)
 
 
 def version(visit: Visit) -> Response:
@@ -65,10 +68,17 @@ def record(visit: Visit) -> Response:
 
 def edit(visit: Visit, problem: str = "", status: int = 200) -> Response:
     found = visit.registry.get(visit.path("job"))
-    action = job_view.actions_of(found, visit.viewer)["edit"]
+    action = actions_of(found, visit.viewer)["edit"]
     values = visit.values() or {"prompt": found.prompt, "label": found.agent_session, "priority": str(found.priority)}
     return visit.page(
-        "edit.html", "jobs", status=status, job=found, short=found.job_id[:8], action=action, values=values, problem=problem
+        "edit.html",
+        "jobs",
+        status=status,
+        job=found,
+        short=found.job_id[:8],
+        action=action,
+        values=values,
+        problem=problem,
     )
 
 
@@ -135,7 +145,7 @@ def manifest(server: Server) -> Callable[[Request], object]:
         "name": "mam", "short_name": "mam", "start_url": f"{prefix}/", "scope": f"{prefix}/", "display": "standalone",
         "background_color": "#0e1014", "theme_color": "#16191f",
         "icons": [
-            {"src": f"{prefix}/static/icon-192.png", "sizes": "192x192", "type": "image/png", "purpose": "any maskable"},
+            {"src": f"{prefix}/static/icon-192.png", "sizes": "192x192", "type": "image/png"},
             {"src": f"{prefix}/static/icon.svg", "sizes": "any", "type": "image/svg+xml"},
         ],
     }  # fmt: skip
@@ -148,5 +158,3 @@ def manifest(server: Server) -> Callable[[Request], object]:
 
 async def robots(_request: Request) -> Response:
     return PlainTextResponse("User-agent: *\nDisallow: /\n")
-
-

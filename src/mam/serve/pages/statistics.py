@@ -72,10 +72,7 @@ def statistics_page(registry: AuthorizedRegistry, days: int) -> Statistics:
 
 def _costs(database: apsw.Connection, since: int) -> dict[tuple[str, str], float]:
     """Dollars by day and agent."""
-    words = (
-        "SELECT date(ended, 'unixepoch'), agent, sum(cost) FROM job WHERE ended >= ? AND cost > 0"
-        " GROUP BY 1, 2"
-    )
+    words = "SELECT date(ended, 'unixepoch'), agent, sum(cost) FROM job WHERE ended >= ? AND cost > 0 GROUP BY 1, 2"
     return {(str(day), str(agent)): float(cost) for day, agent, cost in database.execute(words, (since,))}
 
 

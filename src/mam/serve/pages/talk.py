@@ -169,7 +169,9 @@ def patch_lines(patch: str) -> tuple[DiffLine, ...]:
     """The lines of a patch without file headers, which has no line numbers that can be trusted."""
     kinds = {"+": ADDED, "-": REMOVED, "@": HUNK}
     found = [
-        DiffLine(kind=kinds.get(line[:1], SAME), text=one_line((line if line[:1] == "@" else line[1:]).expandtabs(4)[:1000]))
+        DiffLine(
+            kind=kinds.get(line[:1], SAME), text=one_line((line if line[:1] == "@" else line[1:]).expandtabs(4)[:1000])
+        )
         for line in patch.split("\n")[: PATCH_LINES + 1]
         if line
     ]

@@ -67,12 +67,14 @@ class Visit:
     def query(self, name: str) -> str:
         return self.request.query_params.get(name, "")
 
-    def page(self, template: str, here: str = "", *, status: int = 200, note: Note | None = None, **values: object) -> Response:
+    def page(
+        self, template: str, here: str = "", *, status: int = 200, note: Note | None = None, **values: object
+    ) -> Response:
         from mam.serve.pages.waiting import waiting_count
 
         return render(
-            self.server, self.request, template, status=status, here=here, viewer=self.viewer, note=note or done_note(self),
-            waiting=waiting_count(self.registry), can_answer=self.viewer.may(ANSWER),
+            self.server, self.request, template, status=status, here=here, viewer=self.viewer,
+            note=note or done_note(self), waiting=waiting_count(self.registry), can_answer=self.viewer.may(ANSWER),
             is_admin=self.viewer.may(ADMIN), events_url=f"{self.server.settings.path_prefix}/api/v1/events", **values,
         )  # fmt: skip
 
@@ -116,7 +118,9 @@ def _answer(server: Server, request: Request, handler: Handler, data: bytes | No
         if data is not None:
             visit.fields = _parsed(request, data)
             if viewer.session is not None and not is_own_form(server, request, visit.field("csrf")):
-                raise NotAllowed(who=viewer.label, what="send this form", why=": it is older than your log-in. Reload the page")
+                raise NotAllowed(
+                    who=viewer.label, what="send this form", why=": it is older than your log-in. Reload the page"
+                )
         return handler(visit)
     except (MamError, OSError) as error:
         return problem_page(visit, error)

@@ -13,6 +13,8 @@ from mam.jobs.explain import ExplainContext, explain
 from mam.jobs.pause import blocking_pause
 from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import PENDING, WAITING
+from mam.jobs.sweep import left_ms
+from mam.serve.pages.moments import words_of
 from mam.util.safe_text import one_line
 
 TYPE_CHECKING = False
@@ -62,16 +64,26 @@ class Reasons:
 
     def _waiting(self, job: Job) -> str:
         if job.waiting_for != DEPENDENCY:
-            sentences = explain(job, self._now, ExplainContext())
-            said = sentences[0].removeprefix("It ").rstrip(".")
-            return f"{said}: {job.reason}" if job.waiting_for == "retry" and job.reason else said
+            return self._timed(job)
         after = job.after[:NEEDED_LOOKED_AT]
         needed = {job_id: self._reading.registry.store.newest(job_id) for job_id in after}
         if len(job.after) == 1:
             return explain(job, self._now, ExplainContext(needed=needed))[0].removeprefix("It ").rstrip(".")
         done = sum(found is not None and found.status == "completed" for found in needed.values())
         more = "" if len(after) == len(job.after) else f" of the first {len(after)}"
-        return f"after {len(job.after)} others; {done}{more} are done"
+        return f"after {len(job.after)} others; {done}{more} {'is' if done == 1 else 'are'} done"
+
+    def _timed(self, job: Job) -> str:
+        left = left_ms(job, self._now)
+        soon = "now" if left is None or left <= 0 else f"in {words_of(left // 1000)}"
+        match job.waiting_for:
+            case "time":
+                return f"starts {soon}"
+            case "retry":
+                return f"tries again {soon} (retry {job.retries} of {job.max_retries}): {job.reason}"
+            case "reset":
+                return f"goes on {soon}, when the usage limit of {job.agent} is over"
+        return explain(job, self._now, ExplainContext())[0].removeprefix("It ").rstrip(".")
 
 
 def reason_of(reading: AuthorizedReading, job: Job) -> str:

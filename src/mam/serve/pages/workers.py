@@ -202,7 +202,8 @@ def _session_rows(lookups: Iterable[object], now: object, now_ms: int) -> Iterab
         state = session_state(record, now_ms) if record.live else None
         since = None if state is None or not state.at_ms else ago(_iso(state.at_ms), now_ms)
         yield SessionRow(
-            name=one_line(record.agent_name), agent=one_line(record.identity.tool), host=one_line(record.mam.host or ""),
+            name=one_line(record.agent_name), agent=one_line(record.identity.tool),
+            host=one_line(record.mam.host or ""),
             session=one_line(record.terminal.current_session_name or record.terminal.last_session_name or ""),
             record=answer.kind, look="idle" if state is None else looks.get(state.state, "idle"),
             state=answer.kind if state is None else state.state, source="" if state is None else state.source,

@@ -35,6 +35,7 @@ function draw() {
     line.firstChild.append(box(comment, at, isOutdated));
     if (row) row.after(line); else (file?.querySelector("tbody") || section.querySelector("tbody")).prepend(line);
   });
+  section.querySelector("[data-review-form]").classList.toggle("has-comments", comments.length > 0);
   const count = section.querySelector("[data-comment-count]"), hint = section.querySelector("[data-review-hint]");
   if (count) count.textContent = comments.length ? `${comments.length} comment${comments.length === 1 ? "" : "s"}` : "Review";
   if (hint) hint.textContent = comments.length ? "not sent yet" : "Click a line number to comment.";
