@@ -1,4 +1,4 @@
-"""An attempt goes on with the conversation of the attempt before, whatever became of that one."""
+"""An attempt resumes the conversation of the attempt before, however that one ended."""
 
 from __future__ import annotations
 
