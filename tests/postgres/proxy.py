@@ -1,4 +1,4 @@
-"""A wire between mam and the server that can be cut at a chosen answer of the server's, and that takes its time."""
+"""A proxy between mam and the server that cuts the connection at a chosen answer, or delays it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a server may be away before a worker ends its agents."""
+"""How long a server may be unreachable before a worker ends its agents."""
 
 from __future__ import annotations
 
