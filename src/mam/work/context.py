@@ -58,7 +58,7 @@ class WorkerContext:
         say: Callable[[str], None] = lambda _words: None,
         show: Callable[[str], None] = lambda _text: None,
     ) -> None:
-        grants = _grants(config)
+        grants = children_grants(config)
         self.registry = registry
         self.work_directory = make_private(work_directory)
         self.mark = store_mark(self.work_directory)
@@ -168,7 +168,7 @@ class WorkerContext:
             self.session.close()
 
 
-def _grants(config: Config) -> Grants:
+def children_grants(config: Config) -> Grants:
     """The rights that children may have. mam hashes their validation script now, before an agent can change it."""
     children = config.children
     script = children.get("validation")
