@@ -48,7 +48,7 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             'mam register "Write ten exercises about sorting" --agent codex --artifact sorting.md',
             'mam register "Collect the exam dates" --agent opencode',
-            'mam register "Review the syllabus" --agent claude-code --agent-session tmux:claude --priority 5',
+            'mam register "Review the syllabus" --agent claude-code --label tmux:claude --priority 5',
             "mam list",
         ),
     ),
@@ -57,7 +57,7 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
         "agent `shell` runs the prompt as a script.",
         (
             'mam register "echo no broken links | tee links.txt" --agent shell --artifact links.txt',
-            "mam worker --agent-session shell --once",
+            "mam worker --label shell --once",
             f"mam output {LINKS}",
         ),
     ),
@@ -77,7 +77,7 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Any program can be a worker. `pick` claims a job. With `--export` it prints the job, the attempt and the\n"
         "claim id as variables, and `env` passes them to one command. They do not enter your shell's environment.",
         (
-            "claim=$(mam pick --agent-session codex --export)",
+            "claim=$(mam pick --label codex --export)",
             'env $claim mam publish progress --detail "seven of ten are written"',
             'env $claim mam complete --result "ten of them, in sorting.md"',
             "echo $?",
@@ -90,7 +90,7 @@ SESSION: tuple[tuple[str, tuple[str, ...]], ...] = (
         "In practice, `env $claim ./my-agent` starts a script that contains these commands. A failure that may pass\n"
         "later is retried, and `explain` states when.",
         (
-            "claim=$(mam pick --agent-session opencode --export)",
+            "claim=$(mam pick --label opencode --export)",
             'env $claim mam fail --retryable --reason "the server is down"',
             f"mam explain {DATES}",
         ),
@@ -107,7 +107,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def readme_session() -> str:
     """The session as Markdown. On a busy machine the retry may be due before `explain` runs; then it is run again."""
     shown = _session()
-    return shown if "That time has come" not in shown else _session()
+    return shown if "That time has passed" not in shown else _session()
 
 
 def _session() -> str:

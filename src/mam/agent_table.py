@@ -1,10 +1,9 @@
 """The table of agents that mam knows. Everything that lists agents is derived from it.
 
 To add an agent, write its adapter (`mam/work/adapters/`), its report reader (`mam/work/reports/`), its conversation
-reader (`mam/conversation/`) and one row here.
-`tests/work/test_agent_table.py` reports what a row still lacks; CONTRIBUTING.md lists the recordings that other tests
-need. The table names modules by string: most commands need
-the names of the agents, and none of their code.
+reader (`mam/conversation/`) and one row here. `tests/work/test_agent_table.py` reports what is still missing.
+
+The table names modules by string: most commands need the names of the agents, and none of their code.
 """
 
 from __future__ import annotations

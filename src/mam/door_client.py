@@ -50,7 +50,7 @@ class NotHere(DoorError):
 
 def not_served() -> NotHere:
     """For a command that needs a store, in a job without one."""
-    served = "publish, heartbeat, complete, fail, register, get, result, logs, status and wait"
+    served = "publish, heartbeat, complete, fail, ask, register, get, result, logs, status and wait"
     return NotHere(message=f"The socket of a worker takes only {served}, and there is no store for the rest.")
 
 
@@ -85,7 +85,7 @@ class DoorClient:
         try:
             return self._write("publish", job, **fence, event=event, detail=detail, data=data or None)
         except NotHere as refusal:
-            return self._open_store(refusal).publish(job, event=event, detail=detail, data=data, **fence)
+            return self.open_store(refusal).publish(job, event=event, detail=detail, data=data, **fence)
 
     def heartbeat(
         self, job: str, *, attempt: int | None = None, claim_id: str | None = None, lease_seconds: float | None = None
@@ -95,7 +95,7 @@ class DoorClient:
         try:
             return self._write("heartbeat", job, **fence)
         except NotHere as refusal:
-            return self._open_store(refusal).heartbeat(job, **fence, lease_seconds=lease_seconds)
+            return self.open_store(refusal).heartbeat(job, **fence, lease_seconds=lease_seconds)
 
     def complete(
         self, job: str, *, attempt: int | None = None, claim_id: str | None = None, result: str | None = None
@@ -104,7 +104,7 @@ class DoorClient:
         try:
             return self._write("complete", job, _body("result", result), **fence)
         except NotHere as refusal:
-            return self._open_store(refusal).complete(job, **fence, result=result)
+            return self.open_store(refusal).complete(job, **fence, result=result)
 
     def fail(
         self,
@@ -119,35 +119,35 @@ class DoorClient:
         try:
             return self._write("fail", job, _body("reason", reason), **fence, retryable=retryable)
         except NotHere as refusal:
-            return self._open_store(refusal).fail(job, reason=reason, **fence, retryable=retryable)
+            return self.open_store(refusal).fail(job, reason=reason, **fence, retryable=retryable)
 
     def register(self, *, prompt: str, agent: str, sign: bool = False, **choices: Any) -> Registration:
         """Registers a child of the door's job; the worker sets its parent."""
         fields = {"agent": agent, "choices": choices, "whole": self._whole, **({"sign": True} if sign else {})}
-        answer = self._ask("register", _body("prompt", prompt), **fields)
+        answer = self.call("register", _body("prompt", prompt), **fields)
         return SimpleNamespace(job=_partial_job(answer["job"]), created=answer["created"])  # type: ignore[return-value]
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def resolve(self, text: str) -> str:
         try:
-            job_id: str = self._ask("resolve", job=text)["job_id"]
+            job_id: str = self.call("resolve", job=text)["job_id"]
         except NotHere as refusal:
-            return self._open_store(refusal).resolve(text)
+            return self.open_store(refusal).resolve(text)
         return job_id
 
     def get(self, job: str) -> Job:
         try:
-            fields = self._ask("get", job=job)["job"]
+            fields = self.call("get", job=job)["job"]
         except NotHere as refusal:
-            return self._open_store(refusal).get(job)
+            return self.open_store(refusal).get(job)
         return self._parse(fields)
 
     def logs(self, job: str) -> Iterator[dict[str, Any]]:
         """The audit log of the job, oldest line first; a long one comes in several answers."""
         place = 0
         while True:
-            answer = self._ask("logs", job=job, place=place)
+            answer = self.call("logs", job=job, place=place)
             yield from answer["lines"]
             if answer["place"] == place:
                 return
@@ -161,9 +161,9 @@ class DoorClient:
         while seen:
             left = PARK_SECONDS if ends is None else max(0.0, ends - time.monotonic())
             try:
-                answer = self._ask("wait", seen=dict(islice(seen.items(), WAIT_LIMIT)), longest=min(left, PARK_SECONDS))
+                answer = self.call("wait", seen=dict(islice(seen.items(), WAIT_LIMIT)), longest=min(left, PARK_SECONDS))
             except NotHere as refusal:
-                yield from self._open_store(refusal).follow(job_ids, timeout)
+                yield from self.open_store(refusal).follow(job_ids, timeout)
                 return
             for missing in answer["lost"]:
                 lost.append(_error(missing))
@@ -182,7 +182,8 @@ class DoorClient:
 
     # -- the connection ------------------------------------------------------------------------------------------
 
-    def _open_store(self, refusal: NotHere) -> Registry:
+    def open_store(self, refusal: NotHere) -> Registry:
+        """The registry for what the door does not serve; raises the refusal if there is none."""
         if self._store is None:
             if self._fallback is None:
                 raise refusal
@@ -193,14 +194,15 @@ class DoorClient:
         return self._store
 
     def _write(self, verb: str, job: str, body: bytes | None = None, **fields: Any) -> Job:
-        return _partial_job(self._ask(verb, body, job=job, whole=self._whole, **fields)["job"])
+        return _partial_job(self.call(verb, body, job=job, whole=self._whole, **fields)["job"])
 
     def _parse(self, fields: Any) -> Job:
         from mam.jobs.record import parse_job
 
         return parse_job(fields, self._address)
 
-    def _ask(self, verb: str, body: bytes | None = None, **fields: Any) -> dict[str, Any]:
+    def call(self, verb: str, body: bytes | None = None, **fields: Any) -> dict[str, Any]:
+        """One request, also for verbs without a method here; DoorError if the worker refuses it."""
         request = {"verb": verb, **{name: value for name, value in fields.items() if value is not None}}
         if body is not None:
             request["body"] = len(body)

@@ -33,6 +33,14 @@ class NoSuchWorker(MamError):
     """No live worker has the name {worker}; `mam workers` lists them."""
 
 
+class NotAllowed(MamError):
+    """{who} may not {what}{why}."""
+
+
+class NotLoggedIn(MamError):
+    """{why}"""
+
+
 class AmbiguousId(MamError):
     """{prefix} could be any of: {candidates}{more}."""
 

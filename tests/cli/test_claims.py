@@ -35,6 +35,18 @@ def test_pick_prints_the_id_the_record_or_the_environment(mam: Mam) -> None:
     mam("pick", "-s", "shell", "--json").failed(3, "shell")
 
 
+@pytest.mark.parametrize("option", ["--label", "--agent-session", "-s", "--label=tmux:x"])
+def test_the_label_has_its_old_name_too(mam: Mam, option: str) -> None:
+    words = [option] if "=" in option else [option, "tmux:x"]
+    job = mam("register", "work", "--agent", "shell", *words).line
+    assert mam.record(job)["agent_session"] == "tmux:x"
+    mam("pause", *words)
+    mam("pick", *words).failed(3, "label tmux:x is paused")
+    mam("resume", *words)
+    assert [one["job_id"] for one in mam("list", *words, "--json").json] == [job]
+    assert mam("pick", *words).line == job
+
+
 def test_pick_runs_a_command_with_the_claim_in_its_environment(mam: Mam) -> None:
     job = mam.register()
     ran = mam("pick", "-s", "shell", "--", "sh", "-c", f'{COMMAND} complete --result "by $MAM_JOB_ID"; exit 5')
@@ -90,7 +102,7 @@ def test_pick_explains_why_pending_jobs_cannot_be_claimed(mam: Mam, store: str) 
 @pytest.mark.parametrize(
     ("words", "word"),
     [
-        (("pick",), "--agent-session"),
+        (("pick",), "--label"),
         (("pick", "-s", ""), "label is empty"),
         (("pick", "-s", "x", "--lease", "0"), "lease"),
         (("pick", "-s", "x", "--lease", "inf"), "--lease"),

@@ -25,7 +25,7 @@ def test_list_is_newest_first_and_filters(mam: Mam) -> None:
 
     assert ids() == [third, second, first]
     assert ids("--status", "pending") == [second, first]
-    assert ids("--status", "pending,completed", "--agent-session", "shell") == [third, first]
+    assert ids("--status", "pending,completed", "--label", "shell") == [third, first]
     assert ids("--status", "pending", "--status", "completed") == [third, second, first]
     assert ids("--since", "1h") == [third, second, first]
     assert ids("--since", "2099-01-01T00:00:00Z") == []

@@ -85,7 +85,7 @@ def test_an_expired_lease_is_printed_without_another_process(known: Mam) -> None
         job = known.register("do it", "-s", "x")
         known("pick", "-s", "x", "--lease", "1", "--owner", "anna")
         moves = [pipe.line().split("\t")[2:] for _ in range(3)]
-        assert moves[2] == ["running -> pending", "x", "the lease ran out (loss 1)"], job
+        assert moves[2] == ["running -> pending", "x", "the lease expired (loss 1)"], job
 
 
 def test_it_ends_when_the_reader_closes_the_pipe(known: Mam) -> None:

@@ -93,7 +93,7 @@ def _next(calls: list[Call], done: int) -> Iterator[int]:
 
 
 def outcomes(state: State, call: Call) -> Iterator[State]:
-    """What the job may be after the call, if the answer was the right one; also when the lease ran out before it."""
+    """What the job may be after the call, if the answer was the right one; also when the lease expired before it."""
     for before in (state, *_expired(state, call)):
         after, answer = _done(before, call)
         if not call.known or call.answer == answer:

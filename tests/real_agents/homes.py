@@ -30,7 +30,7 @@ def environment(agent: str, home: Path, model_url: str) -> dict[str, str]:
         "XDG_DATA_HOME": str(home / "data"),
         "XDG_STATE_HOME": str(home / "state"),
     }
-    return {**bare, **_OWN[agent](home, model_url)}
+    return {**bare, **HOMES[agent](home, model_url)}
 
 
 def _claude(home: Path, model_url: str) -> dict[str, str]:
@@ -104,8 +104,9 @@ def _opencode(home: Path, model_url: str) -> dict[str, str]:
     return {"OPENCODE_CONFIG": str(config), **once, **{f"OPENCODE_DISABLE_{name}": "1" for name in off}}
 
 
-_OWN: dict[str, Callable[[Path, str], dict[str, str]]] = {
+HOMES: dict[str, Callable[[Path, str], dict[str, str]]] = {
     "claude-code": _claude,
     "codex": _codex,
     "opencode": _opencode,
 }
+"""Every agent that `make test-agents` runs, and what sets up its home."""

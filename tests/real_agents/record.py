@@ -24,20 +24,15 @@ from tests.real_agents.alone import is_alone
 from tests.real_agents.homes import CLIS, environment
 from tests.real_agents.model_server import ModelServer
 from tests.unit.jobs import running
+from tests.work.agent_facts import AGENT_FACTS
+from tests.work.replay import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-KEPT = Path(__file__).parents[1] / "work" / "transcripts"
 LONGEST = 100.0
 WRITE = "model: write notes.txt it was me\nmodel: say I wrote it."
 OAUTH = {"ANTHROPIC_API_KEY": None, "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-not-a-token"}
-
-NOBODYS = {
-    "claude-code": "de0e4160-59be-4507-817d-ee7617d285a1", "codex": "01a1e28e-e5bd-7cc3-bba0-ad5c221fe281",
-    "opencode": "ses_e1d451d38ffe6Hi8otPDUP09Q7",
-}  # fmt: skip
-"""Conversations that there are none of."""
 
 SCENES: dict[str, tuple[str, str, Callable[[ModelServer], object]]] = {
     "text": ("model: say Hello.", "edit", lambda _model: None),
@@ -74,7 +69,9 @@ def _record(agent: str, scene: str, extra: dict[str, str | None], name: str | No
         prepare_workdir(model)
         env = environment(agent, Path(folder) / "home", model.url)
         env = {key: value for key, value in {**env, **extra}.items() if value is not None}
-        launch = _launch(agent, prompt, permissions, str(here), NOBODYS[agent] if scene == "gone" else None)
+        launch = _launch(
+            agent, prompt, permissions, str(here), AGENT_FACTS[agent].unknown_session if scene == "gone" else None
+        )
         process = subprocess.Popen(
             launch[0], env={**env, **launch[1]}, cwd=here, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

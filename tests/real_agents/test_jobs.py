@@ -11,8 +11,10 @@ import pytest
 
 from mam.machine.processes import ProcessId
 from tests.real_agents import model_server
+from tests.real_agents.homes import HOMES
 from tests.real_agents.office import Office
 from tests.waiting import await_that
+from tests.work.agent_facts import AGENT_FACTS
 from tests.work.support import await_gone
 
 if TYPE_CHECKING:
@@ -20,10 +22,8 @@ if TYPE_CHECKING:
 
     from tests.real_agents.model_server import ModelServer
 
-COSTS = {"claude-code": 0.0006333, "codex": (100 * 1.25 + 11 * 0.125 + 22 * 10) / 1e6, "opencode": 0.00063}
-"""Of one answer of the scripted model, in US dollars: by the agent's own table, by our prices, by its settings."""
 LONGEST = 280.0
-AGENTS = ("claude-code", "codex", "opencode")
+AGENTS = tuple(HOMES)
 
 
 @pytest.fixture(params=AGENTS)
@@ -42,8 +42,8 @@ def test_a_job_whose_artifact_the_agents_own_tool_wrote_is_completed(office: Off
     about = job["run"]["agent"]
     assert about["session"]
     assert about["tokens"] == {"input": 200, "cached": 22, "output": 44}
-    assert about["cost_usd"] == pytest.approx(2 * COSTS[office.agent])
-    assert about.get("cost_from") == ("prices" if office.agent == "codex" else None)  # which tells none
+    assert about["cost_usd"] == pytest.approx(2 * AGENT_FACTS[office.agent].answer_cost)
+    assert about.get("cost_from") == (None if AGENT_FACTS[office.agent].prints_cost else "prices")
     assert about["permissions"] == "edit"
     assert about["passed"]
 
@@ -102,7 +102,7 @@ def test_a_resumed_conversation_counts_only_what_is_new(office: Office) -> None:
     about, answers = ended["run"]["agent"], len(office.model.seen) - before
     assert about["resumed"] == about["session"]
     assert about["tokens"] == {"input": 100 * answers, "cached": 11 * answers, "output": 22 * answers}
-    assert about["cost_usd"] == pytest.approx(answers * COSTS[office.agent])
+    assert about["cost_usd"] == pytest.approx(answers * AGENT_FACTS[office.agent].answer_cost)
 
 
 @pytest.mark.few

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.real_agents.office import Office
-from tests.real_agents.test_jobs import AGENTS, COSTS
+from tests.real_agents.test_jobs import AGENTS
 from tests.waiting import await_that
+from tests.work.agent_facts import AGENT_FACTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +66,8 @@ def _kill_and_resume(office: Office, count: int) -> None:
     assert sorted((office.here / "effects.txt").read_text().split()) == sorted(jobs)
     answers = len(office.model.seen) - asked
     assert answers == count
-    assert sum(job["run"]["agent"]["cost_usd"] for job in ended) == pytest.approx(answers * COSTS[office.agent])
+    expected = answers * AGENT_FACTS[office.agent].answer_cost
+    assert sum(job["run"]["agent"]["cost_usd"] for job in ended) == pytest.approx(expected)
 
 
 def _kill_in_the_middle(office: Office, jobs: list[str], together: int) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.real_agents.homes import HOMES
 from tests.real_agents.office import Office
 
 if TYPE_CHECKING:
@@ -15,11 +16,10 @@ if TYPE_CHECKING:
 
     from tests.real_agents.model_server import ModelServer
 
-AGENTS = ("claude-code", "codex", "opencode")
 PROMPT = "model: write notes.txt it was me\nmodel: say I **wrote** it."
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", HOMES)
 def test_a_run_on_a_terminal(agent: str, tmp_path: Path, model: ModelServer) -> None:
     office = Office(agent, tmp_path, model)
     shown = office.mam.on_terminal("run", PROMPT, "--agent", agent, "--artifact", "notes.txt", columns=80)

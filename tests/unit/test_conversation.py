@@ -33,6 +33,7 @@ from mam.conversation.items import (
 )
 from mam.conversation.lines import KEPT, LINE_LIMIT
 from mam.conversation.reader import PlainReader, read_all
+from tests.work.agent_facts import AGENT_FACTS, RECORDINGS, TESTED, agent_of
 from tests.work.replay import KEPT as TRANSCRIPTS
 
 if TYPE_CHECKING:
@@ -40,11 +41,6 @@ if TYPE_CHECKING:
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "conversation_item.schema.json"
 VALIDATOR = Draft202012Validator(json.loads(SCHEMA.read_bytes()))
-RECORDINGS = sorted(path.stem for path in TRANSCRIPTS.glob("*.out"))
-
-
-def agent_of(recording: str) -> str:
-    return next(name for name in CODING_AGENTS if recording.startswith(f"{name}-"))
 
 
 def items_of(agent: str, output: bytes) -> list[Item]:
@@ -75,19 +71,19 @@ def test_output_in_pieces_gives_the_same_items(recording: str) -> None:
 
 
 class TestRecordings:
-    @pytest.mark.parametrize("agent", CODING_AGENTS)
+    @pytest.mark.parametrize("agent", TESTED)
     def test_the_last_message(self, agent: str) -> None:
         said = [item for item in recorded(f"{agent}-text") if isinstance(item, Said)]
         assert said == [Said(text="Hello.")]
 
-    @pytest.mark.parametrize("agent", CODING_AGENTS)
+    @pytest.mark.parametrize("agent", TESTED)
     def test_a_turn_that_ended_well(self, agent: str) -> None:
         *_, cost, ended = recorded(f"{agent}-write")
         assert ended == Ended(ok=True)
         assert isinstance(cost, Cost)
         assert (cost.input, cost.cached, cost.output) == (200, 22, 44)
 
-    @pytest.mark.parametrize("agent", ["claude-code", "opencode"])
+    @pytest.mark.parametrize("agent", [name for name in TESTED if AGENT_FACTS[name].prints_changes])
     def test_a_new_file(self, agent: str) -> None:
         (changed,) = [item for item in recorded(f"{agent}-write") if isinstance(item, Changed)]
         assert (changed.path, changed.action, changed.added, changed.removed) == ("notes.txt", "create", 1, 0)
@@ -97,7 +93,7 @@ class TestRecordings:
         assert (started.state, ended.state, ended.exit_code) == (RUNNING, DONE, 0)
         assert ended.target == "echo 'it was me' > notes.txt"
 
-    @pytest.mark.parametrize("agent", ["claude-code", "opencode"])
+    @pytest.mark.parametrize("agent", [name for name in TESTED if AGENT_FACTS[name].prints_denials])
     def test_a_denied_tool(self, agent: str) -> None:
         used = [item for item in recorded(f"{agent}-denied") if isinstance(item, Used)][-1]
         assert (used.verb, used.target, used.state) == ("write", "notes.txt", DENIED)
@@ -192,17 +188,17 @@ class TestCodex:
 
 
 class TestUnknownLines:
-    @pytest.mark.parametrize("agent", CODING_AGENTS)
+    @pytest.mark.parametrize("agent", TESTED)
     @given(text=st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), min_size=1))
     def test_a_line_of_text_stays_as_it_is(self, agent: str, text: str) -> None:
         assert items_of(agent, text.encode() + b"\n") == [Line(text=text)]
 
-    @pytest.mark.parametrize("agent", CODING_AGENTS)
+    @pytest.mark.parametrize("agent", TESTED)
     def test_an_unknown_kind_stays_as_it_is(self, agent: str) -> None:
         line = '{"type": "invented", "x": "\\u202e"}'
         assert items_of(agent, line.encode()) == [Line(text=line)]
 
-    @pytest.mark.parametrize("agent", CODING_AGENTS)
+    @pytest.mark.parametrize("agent", TESTED)
     @given(
         message=st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=5),

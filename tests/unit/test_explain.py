@@ -17,7 +17,7 @@ def test_every_job_is_explained_in_whole_sentences(status: Status, seconds: floa
     said = explain(in_status(status), later(seconds), ExplainContext())
 
     assert said
-    assert all(sentence[0] in "ITRN`" and sentence.endswith(".") for sentence in said)
+    assert all((sentence[0].isupper() or sentence[0] == "`") and sentence.endswith(".") for sentence in said)
     assert "None" not in " ".join(said)
 
 
@@ -45,7 +45,7 @@ def test_a_pending_job_shows_why_it_was_returned() -> None:
         ("time", "its start time"),
         ("retry", "its next try"),
         ("reset", "usage limit"),
-        ("dependency", "has ended"),
+        ("dependency", "have ended"),
         ("rain", "rain"),
         (None, "something"),
     ],
@@ -76,10 +76,10 @@ def test_a_retry_shows_its_reason() -> None:
 
 
 def test_a_due_job_shows_which_commands_will_move_it() -> None:
-    assert "The next `pick` or `wait` of anyone takes it back." in " ".join(
+    assert "The next `pick` or `wait` returns it to pending." in " ".join(
         explain(running(60), later(61), ExplainContext())
     )
-    assert "the next `pick` or `wait` of anyone makes it pending" in " ".join(
+    assert "the next `pick` or `wait` makes it pending" in " ".join(
         explain(in_status(Status.WAITING), later(61), ExplainContext())
     )
     assert "No other worker can claim it until then." in " ".join(explain(running(60), later(59), ExplainContext()))
@@ -102,7 +102,7 @@ def test_a_completed_job_shows_whether_it_was_verified(checked: bool | None, unc
 def test_an_ended_job_shows_its_reason_and_how_to_retry() -> None:
     assert explain(in_status(Status.ERROR), NOW, ExplainContext()) == [
         f"It ended in error at {NOW.second}: broken.",
-        "`mam retry abc12345` registers it anew.",
+        "`mam retry abc12345` registers it again as a new job.",
     ]
     assert explain(in_status(Status.CANCELLED), NOW, ExplainContext())[0] == f"It was cancelled at {NOW.second}."
 
@@ -110,9 +110,9 @@ def test_an_ended_job_shows_its_reason_and_how_to_retry() -> None:
 @pytest.mark.parametrize(
     ("on_failure", "words"),
     [
-        ("hold", "`mam retry abc12345` takes its place."),
-        ("cancel", "which ended in error: the next `pick` or `wait` of anyone cancels it."),
-        ("run", "the next `pick` or `wait` of anyone makes it pending."),
+        ("hold", "`mam retry abc12345` replaces it."),
+        ("cancel", "which ended in error: the next `pick` or `wait` cancels it."),
+        ("run", "the next `pick` or `wait` makes it pending."),
     ],
 )
 def test_a_failed_dependency_is_explained_by_its_effect(on_failure: str, words: str) -> None:
@@ -135,4 +135,4 @@ def test_a_job_is_cancelled_by_one_before_it_that_is_gone() -> None:
     waiting = pending(job_id="later", after=["abc12345"], on_dependency_failure="cancel")
     waiting = waiting.replace(status=Status.WAITING, waiting_for="dependency")
     said = explain(waiting, NOW, ExplainContext(needed={"abc12345": None}))
-    assert said == ["It comes after job abc12345, which is gone: the next `pick` or `wait` of anyone cancels it."]
+    assert said == ["It comes after job abc12345, which is gone: the next `pick` or `wait` cancels it."]

@@ -18,7 +18,7 @@ def test_an_ended_job_cannot_be_a_parent(status: Status) -> None:
         with pytest.raises(Refused, match=f"is {status} and cannot register a job"):
             parent_fields(job, 3)
     else:
-        assert parent_fields(job, 3) == {"parent_id": job.job_id, "depth": 1}
+        assert parent_fields(job, 3) == {"parent_id": job.job_id, "depth": 1, "registered_by": None}
 
 
 def test_a_child_is_one_level_below_its_parent_up_to_the_limit() -> None:

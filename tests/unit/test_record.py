@@ -53,6 +53,7 @@ OWN = {
         "digest": "0" * 64, "asked_at": "2026-06-19T09:31:00Z", "state": "answered", "answer": "deny",
         "deadline": {"expires_at": "2026-06-19T09:32:00.500Z", "seconds": 60, "boot_id": "b", "boot_ms": 1},
     }],
+    "registered_by": "phone",
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mam.agent_table import AGENTS
 from mam.config.settings import Config
 from mam.errors import AgentNotFound, UnknownAgent
 from mam.jobs.record import Job
@@ -175,7 +176,7 @@ def test_the_repositorys_own_programs_are_not_found(
 
 def test_an_unknown_agent_names_what_there_is() -> None:
     config = Config(commands={"mine": {"argv": ["x"]}})
-    assert known_agents(config) == ["claude-code", "codex", "opencode", "shell", "human", "mine"]
+    assert known_agents(config) == [*AGENTS, "mine"]
     with pytest.raises(UnknownAgent, match=r"aider is not .* shell, human, mine\. .*\[commands\.aider\]"):
         load_adapter("aider", config)
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mam.agent_table import CODING_AGENTS
 from mam.config.file import check_values
 from mam.config.settings import Config
 from mam.errors import BadConfig, BadInput
 from mam.stores.memory import MemoryStore
 from tests.unit.jobs import pending
+from tests.work.agent_facts import TESTED
 from tests.work.replay import PROGRAMS, recorded
 from tests.work.shop import Shop
 
@@ -55,7 +55,7 @@ class Started:
         return (self._folder / "argv").exists()
 
 
-@pytest.fixture(params=list(CODING_AGENTS))
+@pytest.fixture(params=TESTED)
 def started(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Started:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))

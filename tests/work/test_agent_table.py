@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 
 import pytest
@@ -11,6 +12,9 @@ from mam.config.settings import Config
 from mam.conversation.reader import ConversationReader
 from mam.work.adapters import load_adapter
 from mam.work.reports.report import Reader
+from tests.real_agents import record
+from tests.real_agents.homes import HOMES
+from tests.work.agent_facts import AGENT_FACTS, SCENES, missing_recordings
 from tests.work.replay import KEPT
 
 HALF_ADDED = AgentKind(
@@ -32,9 +36,19 @@ def missing_parts(kind: AgentKind) -> list[str]:
     for field, target in (("reader", kind.reader), ("conversation", kind.conversation), ("hooks", kind.hooks)):
         if target and not _exists(target):
             missing.append(f"{field}: there is no {target}")
-    recordings = [f"{kind.name}.help.json", f"{kind.name}-text.out"]
-    missing += [f"no recording tests/work/transcripts/{name}" for name in recordings if not (KEPT / name).exists()]
-    return missing
+    missing += [f"no recording tests/work/transcripts/{name}" for name in missing_recordings(kind.name)]
+    return missing + _missing_in_tests(kind)
+
+
+def _missing_in_tests(kind: AgentKind) -> list[str]:
+    """The other tests skip an agent until its parts are here, so this is the one place that reports them."""
+    installed = json.loads((KEPT.parents[1] / "real_agents/package.json").read_text("utf-8"))["dependencies"]
+    has = {
+        "tests/work/agent_facts.py has no row for it": kind.name in AGENT_FACTS,
+        "tests/real_agents/homes.py has no home for it": kind.name in HOMES,
+        f"tests/real_agents/package.json does not install {kind.package or 'it'}": kind.package in installed,
+    }
+    return [text for text, is_there in has.items() if not is_there]
 
 
 def _missing_in_adapter(kind: AgentKind) -> list[str]:
@@ -73,13 +87,22 @@ def test_the_adapter_has_the_name_of_its_row(name: str) -> None:
     assert load_adapter(name, Config()).name == name
 
 
+def test_every_scene_is_recorded() -> None:
+    assert tuple(record.SCENES) == SCENES
+
+
 def test_a_half_added_agent_lists_what_is_missing() -> None:
-    assert missing_parts(HALF_ADDED) == [
+    missing = missing_parts(HALF_ADDED)
+
+    assert [line for line in missing if "recording" not in line] == [
         "the row has no package",
         "the row has no conversation",
         "the row has no login",
         "adapter: there is no module mam.work.adapters.aider",
         "reader: there is no mam.work.reports.claude_code:AiderReader",
-        "no recording tests/work/transcripts/aider.help.json",
-        "no recording tests/work/transcripts/aider-text.out",
+        "tests/work/agent_facts.py has no row for it",
+        "tests/real_agents/homes.py has no home for it",
+        "tests/real_agents/package.json does not install it",
     ]
+    assert "no recording tests/work/transcripts/aider.help.json" in missing
+    assert "no recording tests/work/transcripts/aider-text.out" in missing

@@ -12,12 +12,12 @@ import pytest
 from mam.agent_table import CODING_AGENTS
 from mam.work.adapters.installed import is_newer
 from tests.cli.command import Mam
+from tests.work.agent_facts import AGENT_FACTS, TESTED
 from tests.work.replay import KEPT, PROGRAMS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-AGENTS = list(CODING_AGENTS)
 _SCRIPT = """#!{python} -IS
 import json, sys
 told = json.load(open({file!r}, encoding="utf-8"))
@@ -49,13 +49,13 @@ def install(mam: Mam, agent: str, *, without: str = "", instead: str = "--gone")
 
 
 def test_the_recorded_versions_have_every_option_that_is_used(mam: Mam) -> None:
-    for agent in AGENTS:
+    for agent in TESTED:
         install(mam, agent)
 
-    ran = mam("agents", "check", "--json")
+    ran = mam("agents", "check", *TESTED, "--json")
 
     assert ran.code == 0, ran.stderr
-    assert [(one["agent"], one["state"], one["absent"]) for one in ran.json] == [(name, "ok", []) for name in AGENTS]
+    assert [(one["agent"], one["state"], one["absent"]) for one in ran.json] == [(name, "ok", []) for name in TESTED]
     assert all(one["version"] and os.path.isabs(one["program"]) for one in ran.json)
 
 
@@ -75,10 +75,9 @@ def test_nothing_at_all_is_a_fault(mam: Mam) -> None:
     assert (ran.code, {one["state"] for one in ran.json}) == (1, {"not installed"})
 
 
-@pytest.mark.parametrize(
-    ("agent", "flag"), [("claude-code", "--output-format"), ("codex", "--json"), ("opencode", "--format")]
-)
-def test_an_option_that_is_gone_is_named(mam: Mam, agent: str, flag: str) -> None:
+@pytest.mark.parametrize("agent", TESTED)
+def test_an_option_that_is_gone_is_named(mam: Mam, agent: str) -> None:
+    flag = AGENT_FACTS[agent].option
     install(mam, agent, without=flag)
 
     ran = mam("agents", "check", agent)
@@ -105,9 +104,9 @@ def test_a_name_that_is_none_is_a_wrong_command(mam: Mam) -> None:
 
 def test_the_recordings_are_of_the_pinned_versions() -> None:
     pinned = json.loads((KEPT.parents[1] / "real_agents" / "package.json").read_text())["dependencies"]
-    for agent, package in zip(AGENTS, pinned, strict=True):
-        told = json.loads((KEPT / f"{agent}.help.json").read_text("utf-8"))["--version"]
-        assert pinned[package] in told
+    for agent in TESTED:
+        answer = json.loads((KEPT / f"{agent}.help.json").read_text("utf-8"))["--version"]
+        assert pinned[CODING_AGENTS[agent].package] in answer
 
 
 def test_a_version_newer_than_the_tested_one_is_named_and_can_be_used(mam: Mam) -> None:
@@ -120,7 +119,7 @@ def test_a_version_newer_than_the_tested_one_is_named_and_can_be_used(mam: Mam) 
     assert mam("agents", "check", "codex", "--json").json[0]["tested"] == "0.166.0"
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", TESTED)
 def test_the_tested_version_is_the_one_that_the_tests_install(agent: str) -> None:
     kind = CODING_AGENTS[agent]
     packages = json.loads((KEPT.parents[1] / "real_agents/package.json").read_text("utf-8"))

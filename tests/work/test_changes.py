@@ -90,6 +90,35 @@ def test_the_diff_is_there_when_worktree_and_branch_are_gone(desk: Desk) -> None
     assert "+++ b/b.txt" in whole
 
 
+def test_prune_removes_the_refs_of_the_jobs_that_it_archives_and_no_others(desk: Desk) -> None:
+    old = [desk.run("echo b > b.txt"), desk.run("echo c > c.txt", words=()), desk.run("true", words=("--fresh",))]
+    newest = desk.run("echo d > d.txt")
+    desk.repository.git("update-ref", f"refs/mam/{'0' * 32}/before", "main")
+    whole = desk.mam("diff", old[0]).out
+
+    assert desk.mam("prune", "--older-than", "0").out == "3 completed moved\n"
+
+    left = desk.repository.git("for-each-ref", "--format=%(refname)", "refs/mam").splitlines()
+    assert {name.split("/")[2] for name in left} == {"0" * 32, newest}
+    assert desk.mam("diff", old[0]).out == whole, "the branch still has the commit"
+    desk.mam("workspaces", "--remove", old[0], "--force")
+    desk.repository.git("branch", "-D", changes(desk, old[0])["branch"])
+    desk.repository.git("gc", "--prune=now", "--quiet")
+    assert desk.mam("diff", old[0]).out == whole, "the store has a copy"
+    desk.mam("diff", old[0], "--stat").failed(1, "git has removed its objects from")
+
+
+def test_prune_goes_on_where_a_repository_is_gone_or_broken(desk: Desk) -> None:
+    job = desk.run("echo b > b.txt")
+    desk.run("echo c > c.txt")
+    (desk.path / ".git/HEAD").rename(desk.path / ".git/no-head")
+
+    assert desk.mam("prune", "--older-than", "0").out == "1 completed moved\n"
+
+    (desk.path / ".git/no-head").rename(desk.path / ".git/HEAD")
+    assert job in desk.repository.git("for-each-ref", "refs/mam")
+
+
 def test_it_shows_one_job_or_its_chain_all_or_a_path(desk: Desk) -> None:
     first = desk.run("echo b > b.txt")
     second = desk.mam("run", "--continue", first, "do: echo c > c.txt", "--json").json["job_id"]

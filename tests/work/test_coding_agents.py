@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.agent_table import CODING_AGENTS
 from mam.config.settings import Config
 from mam.errors import AgentNotFound
 from mam.jobs.pause import Pause
@@ -23,6 +20,7 @@ from mam.work.reports.report import RESULT_LIMIT
 from mam.work.workdir import WorkDir
 from tests.unit.jobs import running
 from tests.waiting import await_that
+from tests.work.agent_facts import AGENT_FACTS, TESTED
 from tests.work.replay import PROGRAMS, Replay, recorded
 from tests.work.shop import Shop
 from tests.work.support import await_gone
@@ -30,10 +28,8 @@ from tests.work.support import await_gone
 if TYPE_CHECKING:
     from pathlib import Path
 
-AGENTS = list(CODING_AGENTS)
 
-
-@pytest.fixture(params=AGENTS)
+@pytest.fixture(params=TESTED)
 def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replay:
     replay = Replay(request.param, tmp_path)
     monkeypatch.setenv("PATH", f"{replay.folder}:{os.environ['PATH']}")
@@ -98,7 +94,7 @@ def test_an_overloaded_vendor_is_tried_again_later(replay: Replay, shop: Shop) -
 
 
 def test_a_refused_tool_is_no_success_whatever_is_said(replay: Replay, shop: Shop, tmp_path: Path) -> None:
-    """Codex tells it only in the session's own file."""
+    """Codex reports it only in its session file."""
     replay.plays(recorded(f"{replay.agent}-denied", files=["notes.txt"]))
     if replay.agent == "codex":
         _session_file(tmp_path, recorded("codex-denied")["out"])
@@ -199,7 +195,7 @@ def test_an_option_that_an_old_program_does_not_know_is_named(replay: Replay, sh
 
 def test_a_program_that_is_not_there_says_how_it_is_installed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    for agent in AGENTS:
+    for agent in TESTED:
         job = shop.ended("write", agent=agent)
         assert job.status == "error"
         assert "npm install -g" in (job.reason or "")
@@ -208,26 +204,8 @@ def test_a_program_that_is_not_there_says_how_it_is_installed(shop: Shop, monkey
 # -- usage limits -----------------------------------------------------------------------------------------------------
 
 
-def limited(agent: str, seconds: float) -> dict[str, object]:
-    """The recorded limit, with a time at which it ends put where the agent has it."""
-    scene = recorded("claude-code-plan_limit" if agent == "claude-code" else f"{agent}-limit")
-    ends = round(time.time() + seconds)
-    words = f"The usage limit has been reached. Please try again in {seconds:g}s."
-    if agent == "claude-code":
-        event = next(line for line in str(scene["out"]).splitlines() if "rate_limit_event" in line)
-        stamp = str(json.loads(event)["rate_limit_info"]["resetsAt"])
-        return {**scene, "out": str(scene["out"]).replace(stamp, str(ends))}
-    if agent == "codex":
-        failed = {"type": "turn.failed", "error": {"message": words}}
-        lines = [line for line in str(scene["out"]).splitlines() if '"error"' not in line]
-        return {**scene, "out": "\n".join([*lines, json.dumps(failed)]) + "\n"}
-    said = next(line for line in str(scene["err"]).splitlines() if "stream error" in line)
-    log = re.sub(r"AI_APICallError: [^\"]*", f"AI_APICallError: {words}", said)
-    return {**scene, "err": f"{log}\n", "stays": True, "code": 0}
-
-
 def test_a_limit_pauses_the_agent_and_the_job_that_met_it_is_tried_first(replay: Replay, shop: Shop) -> None:
-    replay.plays(limited(replay.agent, 600), recorded(f"{replay.agent}-write", files=["notes.txt"]))
+    replay.plays(AGENT_FACTS[replay.agent].limited(600), recorded(f"{replay.agent}-write", files=["notes.txt"]))
     first, second = (shop.job(f"write {count}", agent=replay.agent) for count in (1, 2))
 
     shop.drain(labels=(replay.agent,))
@@ -251,7 +229,7 @@ def test_a_limit_pauses_the_agent_and_the_job_that_met_it_is_tried_first(replay:
 
 
 def test_a_pause_that_a_person_made_is_left_alone(replay: Replay, shop: Shop) -> None:
-    replay.plays(limited(replay.agent, 600))
+    replay.plays(AGENT_FACTS[replay.agent].limited(600))
     job_id = shop.job("write", agent=replay.agent)
     with shop.at_work(labels=(replay.agent,)):
         await_that(lambda: shop.get(job_id).status == "running", "it does not begin")
@@ -264,7 +242,7 @@ def test_a_pause_that_a_person_made_is_left_alone(replay: Replay, shop: Shop) ->
 def test_with_the_switch_off_a_limit_is_an_error(replay: Replay, tmp_path: Path) -> None:
     create_files_store(str(tmp_path / "jobs"))
     shop = Shop(FilesStore(str(tmp_path / "jobs")), tmp_path, Config(on_limit="fail"))
-    replay.plays(limited(replay.agent, 600))
+    replay.plays(AGENT_FACTS[replay.agent].limited(600))
 
     job = shop.ended("write", agent=replay.agent)
 
@@ -302,7 +280,7 @@ def test_a_cancel_ends_it_and_a_takeover_resumes_its_conversation(replay: Replay
 
 def test_a_conversation_that_is_gone_is_started_again(replay: Replay, shop: Shop) -> None:
     replay.plays(
-        limited(replay.agent, 600), recorded(f"{replay.agent}-gone"), recorded(f"{replay.agent}-write")
+        AGENT_FACTS[replay.agent].limited(600), recorded(f"{replay.agent}-gone"), recorded(f"{replay.agent}-write")
     )  # fmt: skip
     job_id = shop.job("write", agent=replay.agent)
     waited = []
@@ -318,7 +296,7 @@ def test_a_conversation_that_is_gone_is_started_again(replay: Replay, shop: Shop
     assert [("resume" in words or "--session" in words) for words in told] == [False, True, False]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", TESTED)
 @pytest.mark.parametrize("permissions", ["ask", "edit", "full"])
 def test_rights_are_mapped_and_recorded(
     agent: str, permissions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -332,16 +310,7 @@ def test_rights_are_mapped_and_recorded(
 
     assert launch is not None
     passed = " ".join([*launch.argv, *launch.env.values()])
-    expected = {
-        "claude-code": {"ask": "default", "edit": "acceptEdits", "full": "bypassPermissions"},
-        "codex": {"ask": "read-only", "edit": "workspace-write", "full": "danger-full-access"},
-        "opencode": {
-            "ask": '"edit": "ask"',
-            "edit": '"edit": "allow", "bash": {"*": "ask"',
-            "full": '"*": "allow", "b',
-        },
-    }
-    assert expected[agent][permissions] in passed
+    assert AGENT_FACTS[agent].permissions[permissions] in passed
     assert launch.agent_record["permissions"] == permissions
     assert ("bypass" in passed or "danger" in passed or '"*": "allow"' in passed) == (permissions == "full")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.terminal import CTRL_C, Terminal
+from tests.work.agent_facts import TESTED
 from tests.work.replay import KEPT, Replay, recorded
 from tests.work.worker_commands import ended, no_process_left, plain_fixture
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from tests.cli.command import Mam
 
 __all__ = ["no_process_left", "plain_fixture"]
-
-AGENTS = ("claude-code", "codex", "opencode")
 
 
 def plays(mam: Mam, tmp_path: Path, agent: str, *scenes: dict[str, object]) -> None:
@@ -32,7 +31,7 @@ def colours_removed(shown: bytes) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", TESTED)
 def test_a_terminal_shows_a_conversation(plain: Mam, tmp_path: Path, agent: str) -> None:
     plays(plain, tmp_path, agent, recorded(f"{agent}-write", files=["notes.txt"]))
     job = plain("run", "-d", "write it", "--agent", agent).line

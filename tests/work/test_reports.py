@@ -6,31 +6,25 @@ import itertools
 import json
 import os
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mam.agent_table import CODING_AGENTS, load
 from mam.work.reports.claude_code import ClaudeCodeReader
 from mam.work.reports.codex import CodexReader, read_rollout
 from mam.work.reports.line_buffer import LineBuffer, LineShortener
 from mam.work.reports.opencode import OpenCodeReader
 from mam.work.reports.problems import kind_of, reset_in
 from mam.work.reports.report import BILLING, DECLINED, FAILED, LIMIT, LOGIN, OVERLOAD, RESULT_LIMIT, Report
+from tests.work.agent_facts import AGENT_FACTS, RECORDINGS, TESTED, agent_of
+from tests.work.replay import KEPT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mam.work.reports.report import Reader
 
-KEPT = Path(__file__).parent / "transcripts"
-READERS: dict[str, Callable[[], Reader]] = {
-    "claude-code": ClaudeCodeReader, "codex": CodexReader, "opencode": OpenCodeReader,
-}  # fmt: skip
-AGENTS = list(READERS)
-ALL = sorted(path.stem for path in KEPT.glob("*.out"))
 NOW = datetime(2026, 11, 16, 4, 16, tzinfo=UTC)
 
 
@@ -38,8 +32,13 @@ def output(name: str) -> tuple[bytes, bytes]:
     return (KEPT / f"{name}.out").read_bytes(), (KEPT / f"{name}.err").read_bytes()
 
 
-def reader_of(name: str) -> Reader:
-    return next(made() for agent, made in READERS.items() if name.startswith(agent))
+def new_reader(agent: str) -> Reader:
+    made: Reader = load(CODING_AGENTS[agent].reader)()
+    return made
+
+
+def reader_of(recording: str) -> Reader:
+    return new_reader(agent_of(recording))
 
 
 def heard(name: str) -> Report:
@@ -56,7 +55,7 @@ def facts(report: Report) -> dict[str, Any]:
     return {**vars(report), "problem": {**problem, "resets_at_ms": problem.get("resets_at_ms") is not None}}
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", TESTED)
 def test_a_turn_that_went_well(agent: str) -> None:
     report = heard(f"{agent}-write")
 
@@ -67,11 +66,11 @@ def test_a_turn_that_went_well(agent: str) -> None:
     assert report.last_message == "I wrote it."
     assert report.session
     assert report.tokens == {"input": 200, "cached": 22, "output": 44}
-    assert (report.to_json()["cost_usd"] is None) == (agent == "codex")  # which tells none: unknown, not zero
+    assert (report.to_json()["cost_usd"] is not None) == AGENT_FACTS[agent].prints_cost, "unknown is not zero"
     assert report.unknown_lines == 0
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", TESTED)
 @pytest.mark.parametrize(
     ("scene", "kind"),
     [("limit", LIMIT), ("overload", OVERLOAD), ("logged_out", LOGIN), ("unpaid", BILLING), ("declined", DECLINED)],
@@ -83,7 +82,7 @@ def test_problems_are_classified(agent: str, scene: str, kind: str) -> None:
     assert report.problem.kind == kind, report.problem
 
 
-@pytest.mark.parametrize("agent", ["claude-code", "opencode"])
+@pytest.mark.parametrize("agent", [name for name in TESTED if AGENT_FACTS[name].prints_denials])
 def test_a_refused_tool_is_seen_although_the_model_says_done(agent: str) -> None:
     report = heard(f"{agent}-denied")
 
@@ -106,7 +105,7 @@ def test_a_plans_limit_says_when_it_ends() -> None:
     assert (problem.kind, problem.resets_at_ms) == (LIMIT, soon * 1000)
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", TESTED)
 def test_output_that_was_cut_off_has_no_end(agent: str) -> None:
     report = heard(f"{agent}-cut")
 
@@ -115,7 +114,7 @@ def test_output_that_was_cut_off_has_no_end(agent: str) -> None:
     assert report.has_answered
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", RECORDINGS)
 def test_it_does_not_matter_how_the_bytes_come(name: str) -> None:
     whole, pieces = heard(name), reader_of(name)
     out, err = output(name)
@@ -128,7 +127,7 @@ def test_it_does_not_matter_how_the_bytes_come(name: str) -> None:
     assert facts(pieces.end()) == facts(whole)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", RECORDINGS)
 def test_cut_at_any_byte_it_is_never_more_than_it_was(name: str) -> None:
     """A success that is cut off anywhere before its last line is no success."""
     whole = heard(name)
@@ -155,7 +154,7 @@ rubbish = st.one_of(
 
 
 @settings(max_examples=60, deadline=None)
-@given(data=st.data(), name=st.sampled_from(ALL or ["none"]))
+@given(data=st.data(), name=st.sampled_from(RECORDINGS))
 def test_lines_of_other_kinds_change_nothing(data: st.DataObject, name: str) -> None:
     out, err = output(name)
     lines = out.splitlines()
@@ -172,7 +171,7 @@ def test_lines_of_other_kinds_change_nothing(data: st.DataObject, name: str) -> 
 
 
 @settings(max_examples=150, deadline=None)
-@given(data=st.data(), agent=st.sampled_from(AGENTS))
+@given(data=st.data(), agent=st.sampled_from(TESTED))
 def test_a_line_may_hold_anything_in_any_place(data: st.DataObject, agent: str) -> None:
     """A known kind of line whose inside is not as it should be."""
     lines = [json.loads(line) for line in output(f"{agent}-write")[0].splitlines()]
@@ -180,7 +179,7 @@ def test_a_line_may_hold_anything_in_any_place(data: st.DataObject, agent: str) 
     key = data.draw(st.sampled_from(sorted(line)))
     value = data.draw(st.one_of(st.none(), st.integers(), st.text(max_size=5), st.lists(st.integers(), max_size=2),
                                 st.dictionaries(st.text(max_size=5), st.integers(), max_size=2)))  # fmt: skip
-    reader = READERS[agent]()
+    reader = new_reader(agent)
 
     reader.feed(json.dumps({**line, key: value}).encode() + b"\n")
 
@@ -188,9 +187,9 @@ def test_a_line_may_hold_anything_in_any_place(data: st.DataObject, agent: str) 
     json.dumps(report.to_json()).encode()
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", TESTED)
 def test_a_hundred_megabytes_in_one_line_are_left_out(agent: str) -> None:
-    reader = READERS[agent]()
+    reader = new_reader(agent)
     for _ in range(100):
         reader.feed(b"x" * (1 << 20))
     reader.feed(b"\n" + output(f"{agent}-write")[0])
@@ -257,9 +256,9 @@ def _ends(short: Any, whole: Any) -> bool:
     return bool(type(short) is type(whole) and (isinstance(whole, dict) or short == whole))
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", TESTED)
 def test_progress_contains_no_path_and_no_command(agent: str) -> None:
-    reader = READERS[agent]()
+    reader = new_reader(agent)
 
     told = reader.feed(output(f"{agent}-write")[0])
 
@@ -441,8 +440,8 @@ def test_a_key_in_a_vendors_words_is_not_kept() -> None:
 
 
 def test_there_are_transcripts() -> None:
-    assert len(ALL) >= 27
-    for name in ALL:
+    assert len(RECORDINGS) >= 27
+    for name in RECORDINGS:
         assert os.fsencode("/var/tmp") not in b"".join(output(name)), name
 
 
@@ -487,7 +486,7 @@ def test_what_an_interrupted_turn_took_is_unknown_and_not_nothing() -> None:
 
 
 def read(agent: str, data: bytes) -> Report:
-    reader = READERS[agent]()
+    reader = new_reader(agent)
     reader.feed(data)
     return reader.end()
 
@@ -495,37 +494,18 @@ def read(agent: str, data: bytes) -> Report:
 # -- progress that is none --------------------------------------------------------------------------------------------
 
 
-def opencode_step(reason: str, output_tokens: int) -> bytes:
-    part = {"reason": reason, "tokens": {"input": 0, "output": output_tokens, "cache": {"read": 0}}, "cost": 0}
-    lines = ({"type": "step_start", "sessionID": "ses_1", "part": {}}, {"type": "step_finish", "part": part})
-    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-
-
-FALSE_PROGRESS = {
-    "claude-code": b'{"type":"assistant","message":{"content":[]}}\n',
-    "codex": b'{"type":"error","message":"stream error: no such event; retrying 1/100 in 2s"}\n',
-    "opencode": opencode_step("unknown", 0),
-}
-
-
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", TESTED)
 def test_steps_in_which_nothing_happens_are_no_progress(agent: str) -> None:
-    report = read(agent, FALSE_PROGRESS[agent] * 20)
+    report = read(agent, AGENT_FACTS[agent].empty_step * 20)
 
     assert (report.is_stuck, report.is_over, report.has_answered) == (True, False, False)
     assert report.problem is not None
     assert report.problem.kind == OVERLOAD
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", TESTED)
 def test_an_answer_in_between_is_progress(agent: str) -> None:
-    said = {
-        "claude-code": b'{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}\n',
-        "codex": b'{"type":"item.completed","item":{"type":"agent_message","text":"x"}}\n',
-        "opencode": b'{"type":"text","part":{"text":"x"}}\n',
-    }
-
-    report = read(agent, (FALSE_PROGRESS[agent] * 3 + said[agent]) * 20)
+    report = read(agent, (AGENT_FACTS[agent].empty_step * 3 + AGENT_FACTS[agent].answer) * 20)
 
     assert (report.is_stuck, report.has_answered) == (False, True)
 

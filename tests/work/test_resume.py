@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.agent_table import CODING_AGENTS
-from mam.jobs.conversation import carried, resumable_session, session_of
+from mam.jobs.resuming import carried, conversation_id, resumable_conversation
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.brief import brief
 from tests.unit.jobs import running
 from tests.waiting import await_that
+from tests.work.agent_facts import TESTED
 from tests.work.replay import Replay, recorded
 from tests.work.shop import Shop
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(params=list(CODING_AGENTS))
+@pytest.fixture(params=TESTED)
 def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replay:
     replay = Replay(request.param, tmp_path)
     monkeypatch.setenv("PATH", f"{replay.folder}:{os.environ['PATH']}")
@@ -46,8 +46,8 @@ def test_attempts_that_end_before_their_first_line_keep_the_conversation(replay:
     job_id = shop.job("write the notes", agent=agent)
 
     with shop.at_work(labels=(agent,)):
-        await_that(lambda: session_of(shop.get(job_id).run) is not None, "its session is not in the record")
-        known = str(session_of(shop.get(job_id).run))
+        await_that(lambda: conversation_id(shop.get(job_id).run) is not None, "its session is not in the record")
+        known = str(conversation_id(shop.get(job_id).run))
         await_that(lambda: (shop.get(job_id).run or {})["agent"].get("briefed"), "no answer is in the record")
     for attempt in (2, 3):
         with shop.at_work(labels=(agent,)):
@@ -74,8 +74,8 @@ def test_an_attempt_that_cannot_start_its_agent_keeps_the_conversation() -> None
     job = running(agent="codex").replace(run={"host": "a", "place": "/x", "agent": agent})
     run = {"attempt": 2, "host": "a", **carried(job, "a")}
 
-    assert resumable_session(job.replace(run=run), "a", "/x") == "s-1"
-    assert resumable_session(job.replace(run=run), "a", "/y") is None
+    assert resumable_conversation(job.replace(run=run), "a", "/x") == "s-1"
+    assert resumable_conversation(job.replace(run=run), "a", "/y") is None
     assert carried(job, "b") == {}
 
 
@@ -83,8 +83,8 @@ def test_an_attempt_that_cannot_start_its_agent_keeps_the_conversation() -> None
     "agent", [None, "text", {}, {"session": 5}, {"session": "-x"}, {"session": "a b"}, {"session": "a", "gone": True}]
 )
 def test_what_is_no_conversation_is_not_resumed(agent: object) -> None:
-    assert session_of({"agent": agent}) is None
-    assert session_of(None) is None
+    assert conversation_id({"agent": agent}) is None
+    assert conversation_id(None) is None
 
 
 def test_the_brief_of_a_conversation_that_has_it_is_not_sent_again() -> None:

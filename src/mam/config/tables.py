@@ -105,6 +105,11 @@ QUESTIONS = (
         name="parked", kind=int, limits=(0, 1000),
         meaning="How many jobs of a worker may wait for an answer without occupying one of its places; 4 if unset.",
     ),
+    Setting(
+        name="deadline_seconds", kind=float, limits=(1, 30 * 86400),
+        meaning="After how many seconds a permission that no one answered is denied; 3600 if unset, and no deadline in "
+        "a live session.",
+    ),
 )  # fmt: skip
 """The keys of the table `[questions]`."""
 _PRICE_LIMITS = (0, 100_000)

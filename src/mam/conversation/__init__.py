@@ -1,1 +1,1 @@
-"""The conversation view: what coding agents print, as a few kinds of items. Pure; one module per output format."""
+"""Makes conversation items of what coding agents print. Pure; one module for each agent."""

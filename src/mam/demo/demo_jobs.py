@@ -69,7 +69,7 @@ mam complete --result "the report is finished" >/dev/null
 _CRAWL = """\
 sleep 600 &
 for page in 1 2; do
-    mam register "sleep 600 & sleep 600" --agent shell --agent-session demo --priority 5 >/dev/null
+    mam register "sleep 600 & sleep 600" --agent shell --label demo --priority 5 >/dev/null
 done
 mam publish progress --detail "two pages are being fetched" >/dev/null
 sleep 600

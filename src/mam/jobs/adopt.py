@@ -26,7 +26,7 @@ KEPT = frozenset(
      "ended_attempt", "losses", "retries", "waiting_for", "due_at", "key", "retry_of", "continues", "conversation",
      "directory_of", "job_id", "created_at",
      "schema_version", "after", "exclusive", "parent_id", "depth", "validation", "supervised", "said", "checks", "run",
-     "seen", "applied", "repository", "inbox", "may_ask", "questions"}
+     "seen", "applied", "repository", "inbox", "may_ask", "questions", "registered_by"}
 )  # fmt: skip
 """A file cannot change these: they fence, order and name the job."""
 

@@ -8,7 +8,7 @@ claim it, and the jobs of a chain share an exclusive key.
 from __future__ import annotations
 
 from mam.errors import Refused
-from mam.jobs.conversation import is_gone, session_of
+from mam.jobs.resuming import conversation_id, is_gone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ KEY_PREFIX = "conversation/"
 _INHERITED = (
     "timeout_sec", "idle_timeout_sec", "priority", "max_retries", "workdir", "origin_host", "parent_id", "depth",
     "workspace", "permissions", "on_idle", "repository", "may_ask",
+    "registered_by",
     "retry_on_exit", "model",
 )  # fmt: skip
 _KEPT = ("broker", "max_losses")
@@ -70,13 +71,13 @@ def _latest_conversation(chain: Sequence[Job]) -> Json:
 
 
 def conversation_of(job: Job) -> Json | None:
-    """Where the conversation of a job is: its host, directory and branch, the agent and the agent's name of it, or
-    the live session. A job that did not get as far as its own has that of the job that it continues."""
+    """Where the conversation of a job is: host, directory, branch, agent and the agent's id of it, or the live session.
+    A job that ended before its own began has that of the job that it continues."""
     run = job.run or {}
     host = run.get("host")
     if not (isinstance(host, str) and host):
         return job.conversation
-    live, session = run.get("session"), session_of(run)
+    live, session = run.get("session"), conversation_id(run)
     if session is None and isinstance(run.get("agent"), dict):
         return None if is_gone(run) else job.conversation
     found = {"job": job.job_id, "host": host, "agent": job.agent, "session": session, "place": run.get("place")}

@@ -55,6 +55,7 @@ def draft_job(
     broker: Json | None = None,
     topic_prefix: str | None = None,
     may_ask: bool = True,
+    registered_by: str | None = None,
 ) -> Job:
     """BadInput for a choice that no store accepts. The store adds the number and the times."""
     label = agent if label is None else label
@@ -98,6 +99,7 @@ def draft_job(
         repository=repository,
         inbox=inbox,
         may_ask=may_ask,
+        registered_by=None if registered_by is None else input_rules.check_name("name of a token", registered_by),
         unknown={},
     )
 
@@ -130,6 +132,7 @@ def draft_retry(job: Job, job_id: str) -> Job:
         repository=job.repository,
         broker=job.broker,
         may_ask=job.may_ask,
+        registered_by=job.registered_by,
     ).replace(
         expected_artifacts=job.expected_artifacts,
         topic_prefix=job.topic_prefix.replace(job.job_id, job_id),

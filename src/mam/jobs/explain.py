@@ -61,7 +61,7 @@ def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
 
 def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     hindrances = _blockers(job, moment, around)
-    sentences = hindrances or [f"It may be claimed now by anyone who picks {job.agent_session!r}."]
+    sentences = hindrances or [f"Any worker that serves the label {job.agent_session!r} can claim it now."]
     if around.ahead:
         jobs = "job" if around.ahead == 1 else "jobs"
         sentences.append(f"{around.ahead} pending {jobs} of that label will be claimed first.")
@@ -71,7 +71,7 @@ def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
         sentences.append("It is the next one of that label, and no worker has claimed it since it became pending.")
     sentences.append(_service(job.agent_session, around.workers))
     if job.losses:
-        sentences.append(f"It was lost {job.losses} of {job.max_losses} times: a holder's lease ran out.")
+        sentences.append(f"It was lost {job.losses} of {job.max_losses} times: a holder's lease expired.")
     if job.reason and job.attempt:
         sentences.append(f"Its last attempt: {job.reason.removesuffix('.')}.")
     return sentences
@@ -94,7 +94,7 @@ def _blockers(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
         why = f" ({pause.reason})" if pause.reason else ""
         sentences.append(f"It is paused with {pause.scope}, {until}{why}.")
         if pause.probe is not None:
-            sentences.append(f"It goes on earlier when job {pause.probe}, which is tried first, gets an answer.")
+            sentences.append(f"The pause ends earlier if job {pause.probe}, which is tried first, gets an answer.")
     host = bound_host(job)
     if host not in ("", around.host):
         sentences.append(f"It continues a conversation that is on {host}; only a worker there can claim it.")
@@ -107,20 +107,21 @@ def _waiting_for_jobs(job: Job, needed: Dependencies) -> list[str]:
     called_off = failed_dependency(job, needed)
     if called_off is not None:
         failed, why = called_off
-        return [f"It comes after job {failed}, which {why}: the next `pick` or `wait` of anyone cancels it."]
+        return [f"It comes after job {failed}, which {why}: the next `pick` or `wait` cancels it."]
     waits = open_dependencies(job, needed)
     if not waits:
-        return ["What it waited for has ended: the next `pick` or `wait` of anyone makes it pending."]
+        return ["The jobs that it waited for have ended: the next `pick` or `wait` makes it pending."]
     return [_open_dependency(job_id, needed.get(job_id)) for job_id in waits]
 
 
 def _open_dependency(job_id: str, found: Job | None) -> str:
     if found is None:
-        return f"It waits for job {job_id}, which is gone; `mam cancel` it, or `mam status --set pending` lets it run."
+        ways = "`mam cancel` it, or `mam status --set pending` lets it run"
+        return f"It waits for job {job_id}, which no longer exists; {ways}."
     name = job_id if found.job_id == job_id else f"{found.job_id}, the retry of {job_id}"
     if not found.status.ended:
         return f"It waits for job {name}, which is {found.status}."
-    return f"It waits for job {name}, which {in_words(found.status)}; `mam retry {found.job_id[:8]}` takes its place."
+    return f"It waits for job {name}, which {in_words(found.status)}; `mam retry {found.job_id[:8]}` replaces it."
 
 
 def _waiting(job: Job, moment: Moment) -> list[str]:
@@ -134,7 +135,7 @@ def _waiting(job: Job, moment: Moment) -> list[str]:
     if job.waiting_for == "retry":
         sentences.append(f"Retry {job.retries} of {job.max_retries}, after: {job.reason}.")
     if is_due(job, moment):
-        sentences.append("That time has come: the next `pick` or `wait` of anyone makes it pending.")
+        sentences.append("That time has passed: the next `pick` or `wait` makes it pending.")
     return sentences
 
 
@@ -149,9 +150,9 @@ def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
         left = job.lease.left_ms(moment)
         expiry = f"{job.lease.expires_at}, {_relative_time(left)}"
         sentences.append(
-            f"Its lease ran out at {expiry}. The next `pick` or `wait` of anyone takes it back."
+            f"Its lease expired at {expiry}. The next `pick` or `wait` returns it to pending."
             if left <= 0
-            else f"Its lease runs out at {expiry}. No other worker can claim it until then."
+            else f"Its lease expires at {expiry}. No other worker can claim it until then."
         )
     if is_quiet(job, moment):
         sentences.append(f"It is quiet: no sign of life since {job.heard_at or job.updated_at}.")
@@ -173,7 +174,7 @@ def _ended(job: Job) -> list[str]:
     why = f": {job.reason.removesuffix('.')}" if job.reason and job.reason != job.status else ""
     return [
         f"It {in_words(job.status)} at {job.ended_at or job.updated_at}{why}.",
-        f"`mam retry {job.job_id[:8]}` registers it anew.",
+        f"`mam retry {job.job_id[:8]}` registers it again as a new job.",
     ]
 
 

@@ -8,6 +8,7 @@ act as the job. The first answer wins; a later one is refused. When the attempt 
 from __future__ import annotations
 
 from mam.errors import BadInput, BadRecord
+from mam.jobs.input_rules import check_seconds
 from mam.jobs.lease import Lease
 from mam.util.clock import parse_time
 from mam.util.frozen import Frozen
@@ -117,6 +118,21 @@ def check_draft(draft: Draft) -> Draft:
     return draft
 
 
+def draft_from_fields(fields: object) -> Draft:
+    """A draft from outside, as JSON."""
+    if not isinstance(fields, dict) or not {"kind", "text"} <= fields.keys() or not fields.keys() <= _DRAFT.keys():
+        raise BadInput(why=f"a question has a kind and a text, and may have {', '.join(sorted(_DRAFT))}")
+    for name, value in fields.items():
+        if not isinstance(value, _DRAFT[name]) or isinstance(value, bool):
+            raise BadInput(why=f"the {name} of a question has another type")
+    choices = fields.get("choices", ())
+    if not all(isinstance(choice, str) for choice in choices):
+        raise BadInput(why="the choices of a question are texts")
+    if fields.get("deadline_seconds") is not None:
+        check_seconds("deadline", fields["deadline_seconds"])
+    return check_draft(Draft(**{**fields, "choices": tuple(choices)}))
+
+
 def digest_of(draft: Draft) -> str:
     from hashlib import sha256
 
@@ -207,6 +223,10 @@ def check_questions(found: Sequence[Any], file: str) -> None:
             raise BadRecord(file=file, problem="questions holds something that is not a question")
 
 
+_DRAFT: dict[str, tuple[type, ...]] = {
+    "kind": (str,), "text": (str,), "tool": (str, type(None)), "input": (dict, type(None)), "choices": (list, tuple),
+    "default": (str,), "deadline_seconds": (int, float, type(None)),
+}  # fmt: skip
 _TYPES: dict[str, tuple[type, ...]] = {
     "number": (int,), "attempt": (int,), "kind": (str,), "text": (str,), "digest": (str,), "asked_at": (str,),
     "state": (str,), "default": (str,), "choices": (list,), "tool": (str, type(None)), "input": (dict, type(None)),

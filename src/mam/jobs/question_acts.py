@@ -13,6 +13,7 @@ from mam.jobs.question import (
     OPEN_LIMIT,
     PERMISSION,
     PERSON,
+    WITHDRAWN,
     Draft,
     Question,
     check_answer,
@@ -89,6 +90,19 @@ def answer(job: Job, moment: Moment, *, given: Answer) -> Change:
         raise AnswerTooLate(question=question_id(job.job_id, given.number), why="had a deadline, which has passed")
     text = check_answer(question, given.answer)
     return _decided(job, moment, question, ANSWERED, text, given.by, given.decided, given.reason)
+
+
+def withdraw(job: Job, moment: Moment, *, attempt: int, number: int, claim_id: str | None = None) -> Change:
+    """The asker no longer waits, so that no one needs to answer. A question that is closed stays as it is."""
+    check_fence(job, attempt, claim_id)
+    question = find_question(job, number)
+    if question is None or question.attempt != attempt:
+        raise Refused(why=f"Job {job.job_id} has no question {number} under attempt {attempt}.")
+    if not question.is_open:
+        return unchanged(job)
+    closed = question.replace(state=WITHDRAWN, answered_at=moment.second)
+    line = audit_record("withdrawn", moment, job, question=number, attempt=attempt)
+    return Change(job=touched(job, moment, {"questions": with_question(job, closed)}), lines=(line,))
 
 
 def _too_late(job: Job, question: Question, given: Answer) -> AnswerTooLate:

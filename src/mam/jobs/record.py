@@ -125,6 +125,8 @@ class Job(Frozen, freezes_json=True):
     """Whether its agent may ask a person; decided at registration."""
     questions: list[Json] = []  # noqa: RUF012
     """What it asked (mam.jobs.question): the open questions and the latest others."""
+    registered_by: str | None = None
+    """The token of the server that registered it; None if it did not come over the network."""
     unknown: Json
     """Fields of the record that this version does not know."""
 
@@ -167,6 +169,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "checks": (dict, type(None)), "run": (dict, type(None)),
     "seen": (dict, type(None)), "applied": (dict, type(None)),
     "repository": (dict, type(None)), "inbox": (dict, type(None)), "may_ask": (bool,), "questions": (list,),
+    "registered_by": (str, type(None)),
 }  # fmt: skip
 _LEASE_KINDS = {"expires_at": (str,), "seconds": (int, float), "boot_id": (str,), "boot_ms": (int,)}
 _REQUIRED = ("job_id", "status", "created_at", "prompt")

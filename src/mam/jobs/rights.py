@@ -40,7 +40,7 @@ WIDTHS: dict[str, Callable[[Any], float]] = {
 }
 """These are at most the parent's. Without a choice, or with the default, a child gets the smaller of the two."""
 
-SET_BY_WORKER = ("parent_id", "depth", "origin_host", "may_ask")
+SET_BY_WORKER = ("parent_id", "depth", "origin_host", "may_ask", "registered_by")
 """The worker sets these; their values in a request are ignored."""
 
 REJECTED = {
@@ -73,7 +73,7 @@ def parent_fields(parent: Job, max_depth: int) -> Json:
             why=f"Job {parent.job_id}, the parent by MAM_JOB_ID, is {parent.depth} deep, and jobs may not be more than"
             f" {max_depth} deep; max_depth in config.toml allows more."
         )
-    return {"parent_id": parent.job_id, "depth": depth}
+    return {"parent_id": parent.job_id, "depth": depth, "registered_by": parent.registered_by}
 
 
 class Grants(Frozen):

@@ -1,5 +1,7 @@
 """Moves old ended jobs to the archive, in batches, so that claims continue, and summarises their journal entries.
 
+The refs that keep the changes of a job in its git repository are removed with it.
+
 An entry is summarised after every consumer of the store has passed it. A consumer that was silent for longer than the
 retention does not hold this back: it is lost, and starts over when it returns.
 """
@@ -74,6 +76,7 @@ def prune(registry: Registry, retention: Retention, days: float, moved: Callable
     last: Job | None = None
     below, entries = passed_by_all(registry.store, days), 0
     for batch in batches(too_old(registry, retention)):
+        _forget_changes(batch)
         gone = set(registry.archive([job.job_id for job in batch]))
         for job in batch:
             if job.job_id in gone:
@@ -83,3 +86,12 @@ def prune(registry: Registry, retention: Retention, days: float, moved: Callable
     for ids in batches(registry.store.unsummarised(below)):
         entries += registry.store.summarise(ids, below)
     return Pruned(counts=counts, last=last, entries=entries)
+
+
+def _forget_changes(jobs: list[Job]) -> None:
+    """Jobs outside of git do not pay for git's modules."""
+    changed = [job for job in jobs if "changes" in (job.run or {})]
+    if changed:
+        from mam.work.git.forget import forget_changes
+
+        forget_changes(changed)

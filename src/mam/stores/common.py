@@ -93,6 +93,7 @@ def matches(query: Query, job: Job) -> bool:
         and (query.label is None or job.agent_session == query.label)
         and (query.since is None or job.created_at >= query.since)
         and (not query.asking or count_open(job) > 0)
+        and (query.below is None or job.number < query.below)
     )
 
 

@@ -64,6 +64,8 @@ class Query(Frozen):
     """Created at this second or later."""
     asking: bool = False
     """Only jobs with an open question."""
+    below: int | None = None
+    """Only jobs with a lower number: the next page of a list."""
 
 
 class QueuedJob(Frozen):

@@ -18,7 +18,7 @@ from mam.errors import (
     UnknownJob,
     WorkDirMissing,
 )
-from mam.jobs.conversation import carried, has_brief, resumable_session
+from mam.jobs.resuming import carried, has_brief, resumable_conversation
 from mam.jobs.status import CANCELLED, COMPLETED
 from mam.jobs.worker_acts import Ending
 from mam.util.state_dir import make_private
@@ -27,7 +27,7 @@ from mam.work.adapters.port import EXIT, SAID, Launch
 from mam.work.agent_turn import AgentTurn
 from mam.work.brief import brief
 from mam.work.claim import STORE_UNREACHABLE, Claim, Reported, StartReporter
-from mam.work.conversations import check_conversation
+from mam.work.conversation_checks import check_conversation
 from mam.work.host_checks import describe_error, is_machine_error
 from mam.work.outcome import failure, result_text, run_facts, was_interrupted
 from mam.work.process.messages import Failed
@@ -118,7 +118,7 @@ class Attempt:
 
     def _resumes_briefed(self, workdir: WorkDir) -> bool:
         """Whether the agent goes on with a conversation in which it has read the brief."""
-        is_resumed = resumable_session(self.job, self._begun["host"], workdir.path) is not None
+        is_resumed = resumable_conversation(self.job, self._begun["host"], workdir.path) is not None
         return is_resumed and has_brief(self.job)
 
     def _finish(self, verdict: Verdict) -> None:
@@ -220,6 +220,7 @@ class Attempt:
         report_start = self._start_reporter.report
         door = self._context.door(self.job, workdir.path, self.supervision.note_report, report_start)
         self.supervision.waits_for_children = lambda: door.waits > 0
+        self.supervision.on_change = door.asker.record_changed
         return door
 
     def _watch(self, plan: Plan) -> LastMessage:

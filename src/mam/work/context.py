@@ -12,6 +12,7 @@ from mam.jobs.rights import SHELL, Grants
 from mam.machine.environment import agent_environment
 from mam.util.state_dir import make_private
 from mam.work.adapters import installed_agents, load_adapter
+from mam.work.asking.in_worker import PERMISSION_SECONDS
 from mam.work.door.server import Door, DoorServer
 from mam.work.host_checks import Backoff
 from mam.work.masking import known_secrets
@@ -73,7 +74,12 @@ class WorkerContext:
         self.backoff = Backoff()
         self.guardian = GuardianClient()
         self.pid_file = PidFile(self.work_directory)
-        self.door_server = DoorServer(registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants)
+        # At a live session a person has all the time that the job has.
+        permission_seconds = config.questions.get("deadline_seconds", PERMISSION_SECONDS if session is None else None)
+        self.door_server = DoorServer(
+            registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants,
+            permission_seconds=permission_seconds,
+        )  # fmt: skip
         self.session = session
         """The live session that gets all jobs, one at a time; None for agents that the worker starts."""
         self._config = config

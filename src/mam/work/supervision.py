@@ -77,6 +77,8 @@ class Supervision:
         """Whether mam had to end the agent after it had reported its outcome, which is not a failure."""
         self.waits_for_children: Callable[[], bool] = lambda: False
         """Whether the agent waits at its door for its children; it is then not quiet."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when the record may have changed, and when the attempt is stopped."""
         self.waits_for_person = False
         """Whether the agent waits for a person, which may take any time; it is then not quiet."""
         self.may_have_reported = False
@@ -114,6 +116,7 @@ class Supervision:
             self.stop(REVOKED)
             return
         self._note_questions(job)
+        self.on_change()
         if job.said is not None and self._reported_at is None:
             self._reported_at = time.monotonic()
             self.may_have_reported = True
@@ -143,6 +146,7 @@ class Supervision:
                 self._run.stop(self._grace, why)
         self._reported.set()
         self._wake.set()
+        self.on_change()
 
     # -- the attempt's own thread ----------------------------------------------------------------------------------
 

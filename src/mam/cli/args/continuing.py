@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mam.stores.port import Registration
 
 NOT_FOR_CONTINUATIONS = (
-    "agent", "agent_session", "workdir", "fresh", "worktree", "after", "on_dependency_failure", "exclusive",
+    "agent", "label", "workdir", "fresh", "worktree", "after", "on_dependency_failure", "exclusive",
     "broker", "topic_prefix", "sign", "auth_token",
 )  # fmt: skip
 """Options of a new job that a continuation takes from its conversation."""
@@ -50,7 +50,7 @@ def continuation_choices(options: Options) -> dict[str, Any]:
 
 def register_continuation(registry: Registry, name: str, prompt: str, choices: dict[str, Any]) -> Registration:
     """A conversation that is gone from this host is reported before anything is registered."""
-    from mam.work.conversations import check_can_resume_here
+    from mam.work.conversation_checks import check_can_resume_here
 
     old = registry.get(name)
     check_can_resume_here(old)

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 def add_job_options(parser: Parser) -> None:
     parser.add_argument("--agent", metavar="A", help=f"the kind of worker: {', '.join(AGENTS)}, …")
     parser.add_argument(
-        "--agent-session", "-s", metavar="LABEL", help="the label, which selects the worker; default: the agent's name"
-    )
+        "--label", "--agent-session", "-s", metavar="LABEL",
+        help="the label, which selects the worker; default: the agent's name"
+    )  # fmt: skip
     add_limit_options(parser)
     add_check_options(parser)
     parser.add_argument("--workdir", metavar="DIR", help="the directory to work in; default: the current one")
@@ -109,7 +110,7 @@ def choices_of(options: Options, config: Config) -> dict[str, Any]:
     """The parameters of `draft_job` that the options give."""
     on_idle = config.on_idle if options.on_idle is None else options.on_idle
     choices = {
-        "label": options.agent_session,
+        "label": options.label,
         "timeout_sec": options.timeout,
         "idle_timeout_sec": options.idle_timeout,
         "artifacts": options.artifact,

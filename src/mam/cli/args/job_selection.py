@@ -25,7 +25,7 @@ def add_filters(parser: Parser) -> None:
     group.add_argument(
         "--status", action="append", metavar="WORD", help="only these statuses; repeatable, or separated by commas"
     )
-    group.add_argument("--agent-session", "-s", metavar="LABEL", help="only jobs with this label")
+    group.add_argument("--label", "--agent-session", "-s", metavar="LABEL", help="only jobs with this label")
     group.add_argument("--since", metavar="T", help="only jobs registered since then: 2h, 3d, 2026-11-15T10:00:00Z")
 
 
@@ -40,15 +40,15 @@ def query_of(options: Options, registry: Registry) -> Query:
     now = registry.store.clock.now().wall_ms
     return Query(
         statuses=_statuses(options.status),
-        label=options.agent_session,
+        label=options.label,
         since=None if options.since is None else parse_since(options.since, now),
     )
 
 
 def check_label(options: Options) -> None:
     """No job has an empty label. An empty one is a script's unset variable and must not select nothing silently."""
-    if options.agent_session is not None and not options.agent_session.strip():
-        raise BadInput(why="the label is empty; omit --agent-session to select every label")
+    if options.label is not None and not options.label.strip():
+        raise BadInput(why="the label is empty; omit --label to select every label")
 
 
 def check_selection(options: Options, *, own: bool = False) -> None:
@@ -57,7 +57,7 @@ def check_selection(options: Options, *, own: bool = False) -> None:
     if named_jobs(options) and _filtered(options):
         raise BadInput(why="give jobs or filters, not both")
     if not named_jobs(options) and not _filtered(options) and not (own and os.environ.get("MAM_JOB_ID")):
-        raise BadInput(why="give the ids of jobs, or filters such as --status and --agent-session")
+        raise BadInput(why="give the ids of jobs, or filters such as --status and --label")
 
 
 def is_selection(options: Options) -> bool:
@@ -86,7 +86,7 @@ def named_jobs(options: Options) -> list[str]:
 
 
 def _filtered(options: Options) -> bool:
-    return bool(options.status) or options.agent_session is not None or options.since is not None
+    return bool(options.status) or options.label is not None or options.since is not None
 
 
 def act_on_each(jobs: Iterable[str], change: Callable[[str], Job], *, as_json: bool) -> int:

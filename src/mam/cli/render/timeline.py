@@ -61,7 +61,7 @@ def _remarks(line: Line) -> list[str]:
     if line.get("owner"):
         remarks.append(f"held by {line['owner']}")
     if line.get("losses"):
-        remarks.append(f"the lease ran out (loss {line['losses']})")
+        remarks.append(f"the lease expired (loss {line['losses']})")
     if line.get("verb"):
         remarks.append(f"by {line['verb']}")
     if line.get("unfenced"):

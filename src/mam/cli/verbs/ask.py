@@ -3,21 +3,33 @@
   mam ask "Which database?" --choice sqlite --choice mysql
   mam ask "May I drop the table?" --deadline 2h --wait
 
-Inside a job, MAM_JOB_ID names the job. With --wait, mam prints the answer and exits with 0; with 5 when --timeout is
-over, and with 4 when the attempt ended first. A person answers with `mam answer`.
+Inside a job, MAM_JOB_ID names the job, and the question goes to its worker. With --wait, mam prints the answer and
+exits with 0; with 5 when --timeout is over, and with 4 when the attempt ended first. A person answers with
+`mam answer`.
 """
 
 from __future__ import annotations
 
-from mam.cli.args.options import add_attempt, own_fence, own_job, registry_of
+from mam import questions
+from mam.cli.args.options import add_attempt, job_registry, own_fence, own_job
+from mam.cli.render.question import question_json
 from mam.cli.render.streams import print_json, print_row, print_text
 from mam.errors import AnswerTooLate, AttemptNeeded, BadInput
-from mam.jobs.question import DENY, QUESTION, WITHDRAWN, Draft
+from mam.jobs.question import DENY, QUESTION, WITHDRAWN, Draft, check_draft
+from mam.questions import Asked
 from mam.util.human_time import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mam.cli.args.options import AnyRegistry
     from mam.cli.args.parser import Options, Parser
+    from mam.jobs.acts import Fence
+    from mam.jobs.question import Question
+    from mam.jobs.record import Job
+
+    Wait = Callable[[float | None], Question]
 
 
 def add_arguments(parser: Parser) -> None:
@@ -33,10 +45,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    from mam import questions
-    from mam.cli.render.question import question_json
-
-    registry = registry_of(options)
+    registry = job_registry(options)
     text, options.word = options.word, None
     if text is None:
         raise BadInput(why="give the question: `mam ask TEXT`")
@@ -44,22 +53,39 @@ def run(options: Options) -> int:
     fence = own_fence(options, registry, job.job_id)
     if fence["attempt"] is None:
         raise AttemptNeeded(job=job.job_id)
-    draft = Draft(
-        kind=QUESTION, text=text, choices=tuple(options.choice), default=options.default,
-        deadline_seconds=options.deadline,
+    draft = check_draft(
+        Draft(
+            kind=QUESTION, text=text, choices=tuple(options.choice), default=options.default,
+            deadline_seconds=options.deadline,
+        )
     )  # fmt: skip
-    asked = questions.ask(registry, job.job_id, draft, attempt=fence["attempt"], claim_id=fence["claim_id"])
-    if not options.wait:
-        if options.json:
-            print_json(question_json(asked))
-        else:
-            print_row(asked.id)
-        return 0
-    closed = questions.wait_for_answer(registry, asked, options.timeout)
-    if closed.state == WITHDRAWN:
-        raise AnswerTooLate(question=asked.id, why="was withdrawn, because the attempt has ended")
+    asked, wait = _ask(registry, job, draft, fence)
+    if options.wait:
+        asked = asked.replace(question=wait(options.timeout))
+        if asked.question.state == WITHDRAWN:
+            raise AnswerTooLate(question=asked.id, why="was withdrawn, because the attempt has ended")
     if options.json:
-        print_json(question_json(asked.replace(question=closed)))
+        print_json(question_json(asked))
+    elif options.wait:
+        print_text(f"{asked.question.answer}\n")
     else:
-        print_text(f"{closed.answer}\n")
+        print_row(asked.id)
     return 0
+
+
+def _ask(registry: AnyRegistry, job: Job, draft: Draft, fence: Fence) -> tuple[Asked, Wait]:
+    """The question, and how to wait for it: at the door of the worker, otherwise at the store."""
+    from mam.door_client import DoorClient, NotHere
+
+    if isinstance(registry, DoorClient):
+        from mam.work.asking.at_door import DoorAsker
+
+        try:
+            asker = DoorAsker(registry, job=job.job_id, **fence)
+            asked = Asked(job=job, question=asker.open(draft))
+            return asked, lambda timeout: asker.wait_until_closed(asked.question.number, timeout)
+        except NotHere as refusal:
+            registry = registry.open_store(refusal)
+    store = registry
+    asked = questions.ask(store, job.job_id, draft, attempt=fence["attempt"] or 0, claim_id=fence["claim_id"])
+    return asked, lambda timeout: questions.wait_for_answer(store, asked, timeout)

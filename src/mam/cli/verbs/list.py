@@ -15,7 +15,7 @@ from mam.cli.args.options import number, registry_of
 from mam.cli.render.streams import print_json_array, print_row, say, stdout_is_terminal
 from mam.cli.render.text import first_line
 from mam.errors import BadInput, MamError
-from mam.jobs.status import ERROR
+from mam.registry.listing import JobFilter, check_filter, filtered_jobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     if options.limit is not None and options.limit < 0:
         raise BadInput(why="--limit takes a number of jobs, or 0 for all")
-    if options.unseen and (options.archived or options.status):
-        raise BadInput(why="--unseen goes with neither --status nor --archived")
+    check_filter(unseen=options.unseen, archived=options.archived, statuses=bool(options.status))
     limit = _row_limit(options.limit, ROWS_SHOWN if stdout_is_terminal() else 0)
     if options.everywhere and options.host is not None:
         raise BadInput(why="give --everywhere or --host, not both")
@@ -56,15 +55,13 @@ def run(options: Options) -> int:
         return _list_everywhere(options, limit)
     registry = registry_of(options)
     jobs = _jobs(registry, options)
-    if options.host is not None:
-        jobs = (job for job in jobs if job.host == options.host)
     if options.json:
         print_json_array(job.to_json() for job in jobs)
     elif stdout_is_terminal():
         _print_table(registry, jobs, limit)
     else:
         _print_lines(jobs, limit)
-    _say_pauses(registry, options.agent_session)
+    _say_pauses(registry, options.label)
     for found in registry.store.problems():
         say(f"{found.file}: {found.problem}")
     return 0
@@ -140,23 +137,11 @@ def _list_everywhere(options: Options, limit: int | None) -> int:
 
 def _jobs(registry: Registry, options: Options) -> Iterator[Job]:
     """The jobs that match the options, newest first."""
-    query = query_of(options, registry)
-    if options.archived:
-        found = registry.select_archived(query)
-    elif options.unseen:
-        found = filter(registry.needs_look, registry.select(query.replace(statuses=frozenset({ERROR}))))
-    else:
-        found = registry.select(query)
-    return (job for job in found if _matches(job, options.agent, options.search))
-
-
-def _matches(job: Job, agent: str | None, search: str | None) -> bool:
-    if agent is not None and job.agent != agent:
-        return False
-    if search is None:
-        return True
-    wanted = search.casefold()
-    return any(wanted in text.casefold() for text in (job.prompt, job.result, job.reason) if text)
+    wanted = JobFilter(
+        query=query_of(options, registry), agent=options.agent, host=options.host, search=options.search,
+        unseen=options.unseen, archived=options.archived,
+    )  # fmt: skip
+    return filtered_jobs(registry, wanted)
 
 
 def _store_json(ref: StoreRef, options: Options) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Running jobs continue. Without --until, the pause lasts until `mam resume` with 
 pauses.
 
   mam pause --agent codex --until +5h --reason "limit"
-  mam pause --agent-session tmux:codex
+  mam pause --label tmux:codex
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def add_arguments(parser: Parser) -> None:
 
 def add_target(parser: Parser) -> None:
     parser.add_argument("--agent", metavar="A", help="only jobs for this agent")
-    parser.add_argument("--agent-session", "-s", metavar="LABEL", help="only jobs with this label")
+    parser.add_argument("--label", "--agent-session", "-s", metavar="LABEL", help="only jobs with this label")
 
 
 def target(options: Options) -> tuple[str | None, str | None]:
     agent = None if options.agent is None else check_name("agent", options.agent)
-    return agent, None if options.agent_session is None else check_name("label", options.agent_session)
+    return agent, None if options.label is None else check_name("label", options.label)
 
 
 def run(options: Options) -> int:
@@ -59,7 +59,7 @@ def run(options: Options) -> int:
 
 
 def _list(registry: Registry, options: Options) -> int:
-    if any(given is not None for given in (options.agent, options.agent_session, options.until, options.reason)):
+    if any(given is not None for given in (options.agent, options.label, options.until, options.reason)):
         raise BadInput(why="--list prints every pause and takes no other option")
     now = registry.store.clock.now()
     held = [pause for pause in registry.store.pauses() if pause.is_active(now)]
@@ -85,5 +85,5 @@ def resume_command(pause: Pause) -> str:
 
     words = ["mam resume"]
     words += [] if pause.agent is None else [f"--agent {quote(pause.agent)}"]
-    words += [] if pause.label is None else [f"--agent-session {quote(pause.label)}"]
+    words += [] if pause.label is None else [f"--label {quote(pause.label)}"]
     return " ".join(words)

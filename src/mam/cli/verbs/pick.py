@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--agent-session", "-s", metavar="LABEL", help="the label of the job (required)")
+    parser.add_argument("--label", "--agent-session", "-s", metavar="LABEL", help="the label of the job (required)")
     parser.add_argument("--lease", type=parse_lease_seconds, metavar="S", help="the length of the lease")
     parser.add_argument("--owner", metavar="O", help="the owner of the claim; default: user@host:process")
     parser.add_argument("--wait", type=parse_duration, metavar="S", default=0.0, help="wait up to this time for a job")
@@ -43,8 +43,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    if options.agent_session is None:
-        raise BadInput(why="give the label: --agent-session LABEL, or -s LABEL")
+    if options.label is None:
+        raise BadInput(why="give the label: --label LABEL, or -s LABEL")
     if options.command is not None and (not options.command or options.export or options.json):
         raise BadInput(why="give a command behind --, without --export and --json: mam pick -s LABEL -- ./work")
     session = _session(options.agent_id, options.generation)
@@ -52,13 +52,11 @@ def run(options: Options) -> int:
     if session is not None:
         _note_store(options, registry, *session)
     owner = options.owner if options.owner is not None else _owner(os.getpid() if options.command else os.getppid())
-    job = registry.pick(
-        options.agent_session, owner=owner, lease_seconds=options.lease, wait=options.wait, session=session
-    )
+    job = registry.pick(options.label, owner=owner, lease_seconds=options.lease, wait=options.wait, session=session)
     if job is None:
         from mam.cli.render.claim_hint import claim_hint
 
-        raise NothingToPick(label=options.agent_session, why=claim_hint(registry, options.agent_session))
+        raise NothingToPick(label=options.label, why=claim_hint(registry, options.label))
     if options.command:
         return _run_command(options, registry, job)
     if options.export:

@@ -27,7 +27,7 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     agent, label = target(options)
     if options.all and (agent or label):
-        raise BadInput(why="--all ends every pause; omit --agent and --agent-session")
+        raise BadInput(why="--all ends every pause; omit --agent and --label")
     wanted = registry.store.pauses() if options.all else [Pause(agent=agent, label=label)]
     ended = [one for one in wanted if registry.resume(one.agent, one.label)]
     if not ended and not options.all:

@@ -36,7 +36,7 @@ def run(options: Options) -> int:
 def _retried(registry: Registry, job: str, options: Options) -> Registration:
     continues = getattr(options, "continue")
     if continues:
-        from mam.work.conversations import check_can_resume_here
+        from mam.work.conversation_checks import check_can_resume_here
 
         check_can_resume_here(registry.get(job))
     return registry.retry(job, continues=continues)

@@ -4,7 +4,7 @@ The exit code is 0 if all completed, 7 if one ended in error, 8 if one was cance
 --timeout.
 
   mam wait JOB... [--timeout 30m]
-  mam wait --agent-session tmux:claude --since 1h
+  mam wait --label tmux:claude --since 1h
 
 The filters select the same jobs as those of `mam list`. In a pipe, mam prints one line for each job that ends: id, tab,
 status.

@@ -65,7 +65,7 @@ def _watch_everywhere(options: Options, *, lines: bool) -> int:
 def _title(options: Options, registry: Registry) -> str:
     from mam.cli.args.known_stores import abbreviate_home
 
-    filters = [*(options.status or []), *([options.agent_session] if options.agent_session is not None else [])]
+    filters = [*(options.status or []), *([options.label] if options.label is not None else [])]
     filters += [f"since {options.since}"] if options.since is not None else []
     address = abbreviate_home(registry.store.address)
     return f"{', '.join(filters)} in {address}" if filters else address

@@ -49,7 +49,7 @@ STOPPED = 0
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--agent-session", "-s", action="append", default=[], metavar="LABEL",
+    parser.add_argument("--label", "--agent-session", "-s", action="append", default=[], metavar="LABEL",
                         help="the label to serve; repeatable, labels take turns")  # fmt: skip
     parser.add_argument(
         "--agent", metavar="DEFAULT", help="the label if none is given, and the agent of old jobs without one"
@@ -131,7 +131,7 @@ def _session(options: Options) -> LiveSession | None:
         if options.between is not None:
             raise BadInput(why="--between needs --in: `mam worker --in NAME --between /clear`")
         return None
-    if options.agent_session or options.job is not None or options.concurrency != 1:
+    if options.label or options.job is not None or options.concurrency != 1:
         raise BadInput(why="--in serves the label tmux:NAME, one job at a time; omit -s, --job and --concurrency")
     from mam.agents.open_directory import open_directory
     from mam.agents.send import strip_controls
@@ -150,7 +150,7 @@ def _job_and_labels(options: Options, config: Config) -> tuple[str | None, tuple
         job = registry_of(options).get(options.job)
         return job.job_id, (job.agent_session,)
     agent = options.agent if options.agent is not None else config.default_agent
-    labels = options.agent_session or ([agent] if agent is not None else [])
+    labels = options.label or ([agent] if agent is not None else [])
     if not labels:
         raise BadInput(why="give a label: `mam worker -s LABEL`; `mam list` prints the labels")
     return None, tuple(dict.fromkeys(check_name("label", label) for label in labels))

@@ -115,7 +115,7 @@ def _reason(line: AuditRecord) -> str:
     if line.get("reason"):
         return str(line["reason"])
     if line.get("losses"):
-        return f"the lease ran out (loss {line['losses']})"
+        return f"the lease expired (loss {line['losses']})"
     if line.get("owner"):
         return f"attempt {line.get('attempt')}, held by {line['owner']}"
     return ""

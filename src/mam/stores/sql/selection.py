@@ -25,7 +25,7 @@ def select_rows(ask: Callable[..., list[Any]], query: Query, number_at: int) -> 
 
     def pages(name: str, wanted: frozenset[Status]) -> Iterator[Any]:
         asked = {"label": query.label, "since": query.since, "statuses": json.dumps(sorted(wanted))}
-        below, limit = sys.maxsize, FIRST_PAGE
+        below, limit = sys.maxsize if query.below is None else query.below, FIRST_PAGE
         while rows := ask(name, below=below, limit=limit, **asked):
             yield from rows
             below, limit = rows[-1][number_at], min(limit * 4, PAGE)

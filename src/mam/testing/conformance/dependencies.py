@@ -190,7 +190,7 @@ class Dependencies(StoreCase):
         assert f"It waits for job {first}, which is pending." in registry.explain(last)[1]
 
         registry.fail(first, reason="broken")
-        assert f"`mam retry {first[:8]}` takes its place" in " ".join(registry.explain(last)[1])
+        assert f"`mam retry {first[:8]}` replaces it" in " ".join(registry.explain(last)[1])
 
         again = registry.retry(first).job.job_id
         assert f"job {again}, the retry of {first}, which is pending" in " ".join(registry.explain(last)[1])

@@ -9,7 +9,7 @@ from importlib import import_module
 
 from mam.agent_table import AGENTS, load
 from mam.errors import AgentNotFound
-from mam.jobs.conversation import has_brief, resumable_session
+from mam.jobs.resuming import has_brief, resumable_conversation
 from mam.machine.environment import find_program
 from mam.util.frozen import Frozen
 from mam.work.adapters.port import REPORT, Launch
@@ -64,7 +64,7 @@ class CodingAdapter(ABC):
 
     def launch(self, job: Job, brief: str, workdir: WorkDir, private: str) -> Launch:
         kind = AGENTS[self.name]
-        session = resumable_session(job, os.uname().nodename, workdir.path)
+        session = resumable_conversation(job, os.uname().nodename, workdir.path)
         program = find_agent_program(kind)
         arguments, env = self.permission_args(job.permissions)
         passed = [*arguments, *(f"{name}={value}" for name, value in env.items())]

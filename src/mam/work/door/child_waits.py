@@ -36,6 +36,7 @@ class ParkedWait:
     """One parked request."""
 
     NOTHING: ClassVar[Json] = {"ok": True, "jobs": [], "lost": []}
+    is_for_children = True
 
     def __init__(self, scope: DoorScope, request: DoorRequest) -> None:
         self._bound = scope
@@ -61,6 +62,9 @@ class ParkedWait:
                 size += len(json.dumps(fields))
                 told.append({"mark": _version(job), "job": fields})
         return {"ok": True, "jobs": told, "lost": lost} if told or lost else None
+
+    def abandon(self) -> None:
+        """The client is gone; its children go on."""
 
 
 class ChildWaiter:

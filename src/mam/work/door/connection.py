@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from mam.errors import MamError
     from mam.work.door.child_waits import ParkedWait
+    from mam.work.door.question_waits import ParkedQuestion
     from mam.work.door.server import Door
 
 LINE_LIMIT = 1 << 20
@@ -33,7 +34,7 @@ class Connection:
     def __init__(self, sock: socket, door: Door) -> None:
         self.sock = sock
         self.door = door
-        self.wait: ParkedWait | None = None
+        self.wait: ParkedWait | ParkedQuestion | None = None
         self.request: DoorRequest | None = None
         self.ends = time.monotonic() + READ_SECONDS
         self.size = 0

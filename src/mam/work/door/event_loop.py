@@ -14,6 +14,7 @@ from mam.errors import MamError, StoreUnavailable
 from mam.work.door.child_waits import ParkedWait
 from mam.work.door.connection import Connection
 from mam.work.door.handlers import answer, shows_activity
+from mam.work.door.question_waits import ParkedQuestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ LONG_SECONDS = 0.2
 
 ACCEPT_PAUSE_SECONDS = 0.2
 """Pause after the system refused a connection for lack of a resource."""
+
+_PARKED: dict[str, type[ParkedWait | ParkedQuestion]] = {"wait": ParkedWait, "await": ParkedQuestion}
+"""The verbs whose requests may be parked, because they wait for the store."""
 
 
 class DoorEventLoop:
@@ -100,7 +104,8 @@ class DoorEventLoop:
         for connection in [
             connection for connection in self._parked if connection.wait is not None and connection.wait.ends <= now
         ]:
-            self._unpark(connection, ParkedWait.NOTHING)
+            assert connection.wait is not None
+            self._unpark(connection, connection.wait.NOTHING)
         for door in list(self._doors):
             for connection in [
                 connection for connection in door.connections if connection.wait is None and connection.ends <= now
@@ -191,8 +196,8 @@ class DoorEventLoop:
         request, door = connection.request, connection.door
         assert request is not None
         door.report_start()
-        if request.verb == "wait":
-            self._park(connection, ParkedWait(door.scope, request))
+        if request.verb in _PARKED:
+            self._park(connection, _PARKED[request.verb](door.scope, request))
             return
         connection.answer(answer(door.scope, request))
         if shows_activity(request.verb):
@@ -217,8 +222,9 @@ class DoorEventLoop:
         if connection in door.queue:
             door.queue.remove(connection)
         if connection in self._parked:
-            self._parked.discard(connection)
-            door.waits -= 1
+            wait = self._no_longer_parked(connection)
+            if door.listener is not None:
+                wait.abandon()
             self._pause_waiter_if_idle()
         if self._is_watched(connection.sock):
             self.selector.unregister(connection.sock)
@@ -228,10 +234,10 @@ class DoorEventLoop:
         elif door.listens_again_at is None:
             self._listen(door)
 
-    # -- waiting for children ------------------------------------------------------------------------------------
+    # -- waiting for children, and for answers -------------------------------------------------------------------
 
     def wake_waiters(self, job_ids: set[str]) -> None:
-        """Answers the parked requests that wait for one of these jobs."""
+        """Answers the parked requests that wait for a change of one of these jobs."""
         for connection in list(self._parked):
             assert connection.wait is not None
             concerned = job_ids & connection.wait.seen.keys()
@@ -240,11 +246,11 @@ class DoorEventLoop:
             try:
                 changes = connection.wait.changes(concerned)
             except Exception:
-                changes = ParkedWait.NOTHING  # the client asks again and then gets the error
+                changes = connection.wait.NOTHING  # the client asks again and then gets the error
             if changes is not None:
                 self._unpark(connection, changes)
 
-    def _park(self, connection: Connection, wait: ParkedWait) -> None:
+    def _park(self, connection: Connection, wait: ParkedWait | ParkedQuestion) -> None:
         self._child_waiter.listen()  # before the first read, so that no change falls between the two
         try:
             changes = wait.changes(wait.seen)
@@ -252,20 +258,28 @@ class DoorEventLoop:
                 connection.answer(changes)
             else:
                 connection.wait = wait
-                connection.door.waits += 1
+                connection.door.waits += wait.is_for_children
                 self._parked.add(connection)
+                if not wait.is_for_children:
+                    # A client that waits sends nothing more: what can be read is its end.
+                    self.selector.register(connection.sock, EVENT_READ, lambda: self._leave(connection))
             connection.door.note_activity()
         finally:
             self._pause_waiter_if_idle()
 
     def _unpark(self, connection: Connection, said: dict[str, Any]) -> None:
-        self._parked.discard(connection)
-        connection.wait = None
-        connection.door.waits -= 1
+        self._no_longer_parked(connection)
         connection.door.note_activity()
         connection.answer(said)
         self._write(connection)
         self._pause_waiter_if_idle()
+
+    def _no_longer_parked(self, connection: Connection) -> ParkedWait | ParkedQuestion:
+        wait, connection.wait = connection.wait, None
+        assert wait is not None
+        self._parked.discard(connection)
+        connection.door.waits -= wait.is_for_children
+        return wait
 
     def _pause_waiter_if_idle(self) -> None:
         if not self._parked:

@@ -1,4 +1,5 @@
-"""The requests that a door accepts: reports of one job under one attempt, its children, and reads of these jobs.
+"""The requests that a door accepts: reports and questions of one job under one attempt, its children, and reads of
+these jobs.
 
 Every request is hostile input. Each job that it names is looked up among the door's job and its descendants; any other
 job is reported as unknown.
@@ -14,6 +15,7 @@ from mam.errors import AmbiguousId, BadInput, ClaimLost, MamError, Refused, Unkn
 from mam.events.data import check_nested_data
 from mam.jobs import acts
 from mam.jobs.input_rules import REASON_LIMIT, TEXT_LIMIT, check_text, is_claim_id, is_job_id
+from mam.jobs.question import draft_from_fields
 from mam.jobs.record import MAX_COUNT, Job
 from mam.jobs.rights import Grants, child_choices, parent_fields
 from mam.util.frozen import Frozen
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.acts import Fence
     from mam.registry import Registry
+    from mam.work.asking.in_worker import WorkerAsker
 
     Json = dict[str, Any]
 
@@ -54,6 +57,7 @@ class DoorScope(Frozen):
     max_depth: int
     grants: Grants
     logs_dir: str | None
+    asker: WorkerAsker
 
 
 class DoorRequest(Frozen):
@@ -102,7 +106,7 @@ def answer(scope: DoorScope, request: DoorRequest) -> Json:
     try:
         do = _VERBS[request.verb]
     except KeyError:
-        known = ", ".join([*_VERBS, "wait"])
+        known = ", ".join([*_VERBS, "wait", "await"])
         raise Refused(why=f"{request.verb[:40]!r} is not for this socket; it takes {known}.") from None
     return {"ok": True, **do(scope, request)}
 
@@ -164,6 +168,31 @@ def _register(scope: DoorScope, request: DoorRequest) -> Json:
     registration = scope.registry.register(prompt=prompt, agent=agent, sign=sign, **choices)
     whole = bool(request.fields.get("whole")) or not registration.created
     return {"job": registration.job.to_json() if whole else _short(registration.job), "created": registration.created}
+
+
+# -- what it needs from a person --------------------------------------------------------------------------------------
+
+
+def _ask(scope: DoorScope, request: DoorRequest) -> Json:
+    _own(scope, request)
+    _fence(scope, request)
+    try:
+        fields = safe_json(request.body or "")
+    except ValueError:
+        raise BadInput(why="ask takes a question as JSON in the text after the line") from None
+    return {"question": scope.asker.open(draft_from_fields(fields)).as_dict()}
+
+
+def _withdraw(scope: DoorScope, request: DoorRequest) -> Json:
+    _fence(scope, request)
+    return {"question": scope.asker.withdraw(question_number(request)).as_dict()}
+
+
+def question_number(request: DoorRequest) -> int:
+    number = request.fields.get("question")
+    if type(number) is not int or not 0 < number <= MAX_COUNT:
+        raise BadInput(why="question must be the number of a question")
+    return number
 
 
 # -- what may be read ------------------------------------------------------------------------------------------------
@@ -275,6 +304,6 @@ def _short(job: Job) -> Json:
 
 _VERBS: dict[str, Callable[[DoorScope, DoorRequest], Json]] = {
     "publish": _publish, "heartbeat": _heartbeat, "complete": _complete, "fail": _fail, "register": _register,
-    "get": _get, "resolve": _resolve, "logs": _logs,
+    "get": _get, "resolve": _resolve, "logs": _logs, "ask": _ask, "withdraw": _withdraw,
 }  # fmt: skip
-_WRITES = frozenset({"publish", "heartbeat", "complete", "fail", "register"})
+_WRITES = frozenset({"publish", "heartbeat", "complete", "fail", "register", "ask"})

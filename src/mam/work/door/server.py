@@ -15,6 +15,7 @@ from threading import Event, Thread, current_thread
 
 from mam.errors import StoreUnavailable
 from mam.jobs.rights import MAX_DEPTH, Grants
+from mam.work.asking.in_worker import PERMISSION_SECONDS, WorkerAsker
 from mam.work.door.child_waits import ChildWaiter
 from mam.work.door.connection import ROOM, Connection
 from mam.work.door.event_loop import QUEUE, DoorEventLoop
@@ -56,6 +57,10 @@ class Door:
         self.report_start = report_start
 
     @property
+    def asker(self) -> WorkerAsker:
+        return self.scope.asker
+
+    @property
     def environment(self) -> dict[str, str]:
         """The variables that the agent gets."""
         scope = self.scope
@@ -80,6 +85,7 @@ class Door:
 
     def close(self) -> None:
         """Refuses new connections; clients that have an answer may still read it. Idempotent."""
+        self.asker.close()
         self._server.shut(self)
 
     def __enter__(self) -> Self:
@@ -94,6 +100,7 @@ class DoorServer:
 
     `directory` is a private one for the sockets; by default one is found. `logs_dir` is the directory of the audit log,
     for `mam logs`; without it that verb is rejected. `grants` are the rights that the settings give to children.
+    `permission_seconds` is the deadline of a permission that names none.
     """
 
     def __init__(
@@ -104,11 +111,13 @@ class DoorServer:
         logs_dir: str | None = None,
         max_depth: int = MAX_DEPTH,
         grants: Grants | None = None,
+        permission_seconds: float | None = PERMISSION_SECONDS,
     ) -> None:
         self._registry = registry
         self._logs_dir = logs_dir
         self._max_depth = max_depth
         self._grants = grants or Grants()
+        self._permission_seconds = permission_seconds
         self._socket_dir = SocketDir(directory)
         self._calls: deque[Callable[[], None]] = deque()
         self._wake_receiver, self._wake_sender = socket.socketpair()
@@ -130,10 +139,12 @@ class DoorServer:
         """`workdir` is the agent's directory. Both callbacks run in the doors' thread. `on_activity` is called after
         each report and must not block. `report_start` is called before each request is executed; an error that it
         raises is the answer."""
+        asker = WorkerAsker(self._registry, job_id, attempt, claim_id, permission_seconds=self._permission_seconds)
         scope = DoorScope(
             registry=self._registry, job_id=job_id, attempt=attempt, claim_id=claim_id,
             workdir=os.path.realpath(workdir),
             max_depth=self._max_depth, grants=self._grants, logs_dir=self._logs_dir,
+            asker=asker,
         )  # fmt: skip
         door = Door(self, scope, self._socket_dir.new_address(), on_activity, report_start)
         self._call(lambda: self._loop.open(door))

@@ -19,6 +19,7 @@ import shutil
 
 from mam.jobs.changed_files import is_object
 from mam.jobs.input_rules import is_job_id
+from mam.util.frozen import Frozen
 from mam.work.git.command import LONG_SECONDS, Git, GitFailed, at, discover
 from mam.work.git.commits import commit_worktree
 from mam.work.git.staging import stage
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job, Json
     from mam.work.workdir import WorkDir
 
+REFS = "refs/mam/"
 BEFORE, AFTER = "before", "after"
 NUMSTAT_LIMIT = 1 << 26
 LARGEST_FILE = 64 << 20
@@ -54,11 +56,13 @@ def note_after(job: Job, work_directory: str, facts: Json | None, private: str, 
     if facts is None or "before" not in facts:
         return facts
     try:
-        git = at(facts["repository"])
         if facts["shared"]:
-            after, left_out = _tree(facts["directory"], private)
+            place = _same_place(facts)
+            git = place.git
+            after, left_out = _tree(place, private)
             note = f"{left_out} files above {LARGEST_FILE >> 20} MiB were left out" if left_out else None
         else:
+            git = at(facts["repository"])
             after, note = _committed(job, JobDirectory(work_directory, job.workspace_id), is_wip=is_wip)
         git.text("update-ref", ref(job.job_id, AFTER), after)
         found = {**facts, "after": after, **count(git, facts["before"], after)}
@@ -82,11 +86,14 @@ def commit_leftovers(job: Job, work_directory: str) -> None:
 
 def directory_tree(directory: str, private: str) -> str:
     """A tree of a directory in a repository as it is now; `private` is the prefix of files that this needs."""
-    return _tree(directory, private)[0]
+    place = _find_place(directory)
+    if place is None:
+        raise GitFailed(f"{directory} is no longer in a repository")
+    return _tree(place, private)[0]
 
 
 def ref(job_id: str, when: str) -> str:
-    return f"refs/mam/{job_id}/{when}"
+    return f"{REFS}{job_id}/{when}"
 
 
 def read_ref(git: Git, job_id: str, when: str) -> str | None:
@@ -99,6 +106,8 @@ def read_ref(git: Git, job_id: str, when: str) -> str | None:
 
 def count(git: Git, before: str, after: str) -> Json:
     """How many files and lines differ. Binary files count as files only."""
+    if before == after:
+        return {"files": 0, "added": 0, "removed": 0}
     words = ("diff-tree", "-r", "-z", "--numstat", "--no-renames", *NO_PROGRAMS, before, after, "--")
     lines = git.text(*words, seconds=LONG_SECONDS, limit=NUMSTAT_LIMIT).split("\0")[:-1]
     counts = [line.split("\t", 2)[:2] for line in lines]
@@ -113,16 +122,21 @@ def _worktree_before(job: Job, job_dir: JobDirectory) -> Json:
     plan = read_plan(job_dir)
     assert plan is not None
     git = at(plan["repository"])
-    before = read_ref(git, job.job_id, BEFORE)
+    before = _earlier_ref(git, job, BEFORE)
     if before is None:
         before = plan["base"] if job.continues is None else _taken_over(git, job, job_dir)
         git.text("update-ref", ref(job.job_id, BEFORE), before)
-    if read_ref(git, job.job_id, AFTER) is not None:
+    if _earlier_ref(git, job, AFTER) is not None:
         git.text("update-ref", "-d", ref(job.job_id, AFTER))  # this attempt writes its own
     return {
         "repository": plan["repository"], "directory": job_dir.worktree, "branch": plan["branch"], "before": before,
         "shared": False,
     }  # fmt: skip
+
+
+def _earlier_ref(git: Git, job: Job, when: str) -> str | None:
+    """The ref that an earlier attempt wrote. Each process of git takes time, so the first attempt asks for none."""
+    return read_ref(git, job.job_id, when) if job.attempt > 1 else None
 
 
 def _taken_over(git: Git, job: Job, job_dir: JobDirectory) -> str:
@@ -162,20 +176,58 @@ def _is_in_repository(directory: str) -> bool:
         directory = above
 
 
-def _shared_before(job: Job, directory: str, private: str) -> Json | None:
+class _Place(Frozen):
+    """A directory of the user in a repository."""
+
+    git: Git
+    top: str
+    """The top of its work tree."""
+    repository: str
+    """The git directory that all work trees of the repository share."""
+    index: str
+
+
+def _find_place(directory: str) -> _Place | None:
+    """None if the directory is in no work tree."""
     git = discover(directory)
-    if git.path("rev-parse", "--is-inside-work-tree") != "true":
+    try:
+        top, repository, index = _paths(git, ("--show-toplevel",), ("--git-common-dir",), ("--git-path", "index"))
+    except GitFailed:
+        if git.path("rev-parse", "--is-inside-work-tree") != "true":
+            return None
+        raise
+    return _Place(git=git.replace(where=("-C", top)), top=top, repository=repository, index=index)
+
+
+def _paths(git: Git, *asked: tuple[str, ...]) -> list[str]:
+    """The absolute paths that `git rev-parse` prints. One process prints all, unless a path contains a newline."""
+    lines = git.path("rev-parse", "--path-format=absolute", *(word for words in asked for word in words)).split("\n")
+    if len(lines) == len(asked):
+        return lines
+    return [git.path("rev-parse", "--path-format=absolute", *words) for words in asked]
+
+
+def _same_place(facts: Json) -> _Place:
+    """The place of `facts` after the agent worked there; its `.git` may be another one by now."""
+    place = _find_place(facts["directory"])
+    if place is None or place.repository != facts["repository"]:
+        raise GitFailed(f"{facts['directory']} is no longer in the repository {facts['repository']}")
+    return place
+
+
+def _shared_before(job: Job, directory: str, private: str) -> Json | None:
+    place = _find_place(directory)
+    if place is None:
         return None
-    top, common = (git.path("rev-parse", "--path-format=absolute", word) for word in (
-        "--show-toplevel", "--git-common-dir",
-    ))  # fmt: skip
-    facts: Json = {"repository": common, "directory": top, "branch": _current_branch(git), "shared": True}
-    known = at(common)
-    before = read_ref(known, job.job_id, BEFORE)
+    git = place.git
+    before = _earlier_ref(git, job, BEFORE)
     if before is None:
-        before, _ = _tree(top, private)
-        known.text("update-ref", ref(job.job_id, BEFORE), before)
-    return {**facts, "before": before}
+        before, _ = _tree(place, private)
+        git.text("update-ref", ref(job.job_id, BEFORE), before)
+    return {
+        "repository": place.repository, "directory": place.top, "branch": _current_branch(git), "before": before,
+        "shared": True,
+    }  # fmt: skip
 
 
 def _current_branch(git: Git) -> str | None:
@@ -185,19 +237,18 @@ def _current_branch(git: Git) -> str | None:
         return None  # a detached HEAD
 
 
-def _tree(top: str, private: str) -> tuple[str, int]:
+def _tree(place: _Place, private: str) -> tuple[str, int]:
     """A tree of the directory as it is now, and how many files are too large for it. The copy of the user's index
     tells git which files it knows, so that only changed ones are read."""
-    git = discover(top)
     copy = f"{private}.index"
     os.makedirs(os.path.dirname(copy), 0o700, exist_ok=True)
     try:
-        shutil.copyfile(git.path("rev-parse", "--path-format=absolute", "--git-path", "index"), copy)
+        shutil.copyfile(place.index, copy)
     except FileNotFoundError:
         pass  # nothing was ever added
     try:
-        own = git.replace(index=copy)
-        left_out = stage(own, top, largest=LARGEST_FILE).too_large
+        own = place.git.replace(index=copy)
+        left_out = stage(own, place.top, largest=LARGEST_FILE).too_large
         return own.path("write-tree"), left_out
     finally:
         for path in (copy, f"{copy}.lock"):

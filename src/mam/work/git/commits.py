@@ -22,10 +22,10 @@ _MAM = (
 def commit_worktree(job: Job, job_dir: JobDirectory, plan: Json, lock: int, *, is_wip: bool) -> tuple[str, list[str]]:
     """The last commit of the job's branch, and the nested repositories that it does not contain."""
     git = at(plan["git_directory"], job_dir.worktree, (lock,))
-    git = with_author(git)
     nested = stage(git, job_dir.worktree).nested
     if not git.succeeds("diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"):
-        git.text("commit", "--quiet", "--no-verify", "-m", _message(job, is_wip=is_wip), seconds=LONG_SECONDS)
+        message = _message(job, is_wip=is_wip)
+        with_author(git).text("commit", "--quiet", "--no-verify", "-m", message, seconds=LONG_SECONDS)
     tip = git.path("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     return _moved_branch(plan, tip, lock), nested
 

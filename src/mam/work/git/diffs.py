@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from mam.jobs.changed_files import Changes
     from mam.jobs.record import Job
 
 _PLAIN = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", *NO_PROGRAMS)
@@ -56,12 +57,20 @@ def job_diff(chain: Sequence[Job], work_directory: str, private: str) -> JobDiff
     if last.status.ended:
         if not changes.shared:
             commit_leftovers(last, work_directory)
-        after = read_ref(git, last.job_id, AFTER) or changes.after
+        after = read_ref(git, last.job_id, AFTER) or _kept(git, changes)
     else:
         after = directory_tree(changes.directory, private)
     if after is None:
         raise DiffMissing("it ended before mam could store its changes")
     return JobDiff(git=git, before=first.before, after=after, shared=changes.shared)
+
+
+def _kept(git: Git, changes: Changes) -> str | None:
+    """The last object without a ref, if git has not removed it: prune removes the refs of archived jobs."""
+    for name in (changes.before, changes.after):
+        if name is not None and not git.succeeds("cat-file", "-e", name):
+            raise DiffMissing(f"git has removed its objects from {changes.repository}")
+    return changes.after
 
 
 def finished_diff(job: Job, limit: int) -> bytes | None:

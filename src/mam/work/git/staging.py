@@ -30,7 +30,8 @@ class Staged(Frozen):
 def stage(git: Git, top: str, largest: int | None = None) -> Staged:
     """Stages every change except those in nested repositories and in files above `largest` bytes."""
     listed = git.text("ls-files", "-z", *_CHANGES, limit=INDEX_LIMIT, seconds=LONG_SECONDS).split("\0")[:-1]
-    links = {name for name in gitlinks(git) if os.path.isdir(os.path.join(top, name))}
+    folders = {name for name in listed if not name.endswith("/") and os.path.isdir(os.path.join(top, name))}
+    links = folders.intersection(gitlinks(git)) if folders else folders
     nested = dict.fromkeys(name for name in listed if name.endswith("/") or name in links)
     names = dict.fromkeys(name for name in listed if name not in nested)
     linked = _behind_links(top, {os.path.dirname(name) for name in names})
@@ -70,5 +71,7 @@ def _size(path: str) -> int:
 
 
 def _update(git: Git, names: list[str], *words: str) -> None:
+    if not names:
+        return
     given = "".join(f"{name}\0" for name in names)
     git.text("update-index", *words, "-z", "--stdin", given=given, seconds=LONG_SECONDS)

@@ -36,6 +36,8 @@ class Assignment(Frozen):
     served: int = 0
     """Jobs that this generation has got so far."""
     at_ms: int = 0
+    may_ask: bool = False
+    """Whether a hook may ask a person for the job."""
 
     @property
     def is_open(self) -> bool:
@@ -46,7 +48,7 @@ def read_assignment(root: str, generation_id: str) -> Assignment:
     """The assignment of this generation; an empty one if there is none, or it is damaged or of another generation."""
     found = read_json_file(os.path.join(root, ASSIGNMENT_FILE))
     fields = {name: found[name] for name in Assignment.field_names if name in found} if isinstance(found, dict) else {}
-    kinds = {"attempt": int, "served": int, "at_ms": int}
+    kinds = {"attempt": int, "served": int, "at_ms": int, "may_ask": bool}
     sound = all(type(value) is kinds.get(name, str) for name, value in fields.items())
     if not sound or fields.get("generation_id") != generation_id:
         return Assignment(generation_id=generation_id)

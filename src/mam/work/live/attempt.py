@@ -18,10 +18,11 @@ from mam.jobs.activity import NEEDS_PERMISSION, SCREEN
 from mam.jobs.worker_acts import Ending
 from mam.work import supervision
 from mam.work.adapters.port import EXIT
+from mam.work.asking.session_requests import SessionRequests
 from mam.work.attempt import Attempt
 from mam.work.brief import CANNOT, brief
 from mam.work.claim import STORE_UNREACHABLE
-from mam.work.conversations import check_live_conversation
+from mam.work.conversation_checks import check_live_conversation
 from mam.work.live.assignment import ENDED, INTERRUPTED
 from mam.work.live.session import RESTART_SECONDS, SESSION
 from mam.work.live.submit import Submission
@@ -57,6 +58,7 @@ class LiveAttempt(Attempt):
         super().__init__(context, job)
         self._session = session
         self._submission: Submission | None = None
+        self._requests: SessionRequests | None = None
         self._since = time.monotonic()
         self._looked = self._sought = 0.0
         self._asked = self._asked_on_screen = self._replacement_reported = False
@@ -71,6 +73,7 @@ class LiveAttempt(Attempt):
         check_live_conversation(self.job, self._begun["session"])
         self._note_before(workdir)
         with self._open_door(workdir) as door:
+            self._requests = SessionRequests(self._session.root, self.job.job_id, door.asker)
             problem = self._submit(workdir, door)
             if problem is not None:
                 return self._not_submitted(problem)
@@ -147,6 +150,7 @@ class LiveAttempt(Attempt):
                 settled = 0.0
             self._look_for_end(turn)
             self._look_at_screen()
+            self._look_at_requests()
         self._read_hooks()
         return False
 
@@ -210,6 +214,14 @@ class LiveAttempt(Attempt):
         elif self._asked_on_screen and not asks:
             self._publish("progress", "its screen asks nothing more", {"source": SCREEN})
         self._asked_on_screen = self.supervision.waits_for_person = asks
+
+    def _look_at_requests(self) -> None:
+        """Hooks of the session that ask a person."""
+        assert self._requests is not None
+        try:
+            self._requests.look()
+        except MamError:
+            return  # the store is unreachable, or the claim is gone; the next renewal meets it
 
     def _publish(self, event: str, detail: str, data: Json) -> None:
         """A lost event is harmless; if the claim has a problem, the next renewal meets it."""

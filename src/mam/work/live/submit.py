@@ -63,6 +63,7 @@ class Submission:
         after = before.replace(
             job_id=self._job.job_id, attempt=self._job.attempt, claim_id=self._job.claim_id or "", mark=self.mark,
             turn=TYPING, turn_name="", proof="", socket=self._socket, served=before.served + 1,
+            may_ask=self._job.may_ask,
         )  # fmt: skip
         self._session.write_assignment(after)
         try:

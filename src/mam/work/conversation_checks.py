@@ -1,4 +1,4 @@
-"""The conversation that a job continues: which session of the agent, and whether this host still has it."""
+"""Checks that this host still has the conversation that a job continues, before anything runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from mam.agent_table import agent_kind
 from mam.errors import ConversationGone
 from mam.jobs.continuation import conversation_of
-from mam.jobs.conversation import is_gone, resumable_session
+from mam.jobs.resuming import is_gone, resumable_conversation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def check_conversation(job: Job, directory: str) -> None:
     """Called before anything runs. Raises ConversationGone if a coding agent could not resume the conversation."""
     if job.continues is None or not agent_kind(job.agent).is_coding_agent:
         return
-    session = resumable_session(job, os.uname().nodename, directory)
+    session = resumable_conversation(job, os.uname().nodename, directory)
     if session is None:
         conversation = job.conversation or {}
         where = conversation.get("place") if conversation.get("session") else None

@@ -1,7 +1,7 @@
-"""The conversation of an attempt with a coding agent, as the `run` of a record tells it. Pure.
+"""Which conversation an attempt resumes, from the `run` of the record. Pure.
 
-An attempt that resumes a conversation may end before the agent has printed its name again. The conversation is then
-still the one that was to be resumed, unless the agent has reported that it does not have it.
+An attempt that resumes a conversation may end before the agent has printed the id again. The next attempt then resumes
+the same conversation, unless the agent has reported that it does not have it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 _KEPT = ("name", "briefed", "limits")
 
 
-def session_of(run: Json | None) -> str | None:
-    """The agent's name of the conversation that the next attempt can resume."""
+def conversation_id(run: Json | None) -> str | None:
+    """The agent's id of the conversation that the next attempt can resume."""
     agent = (run or {}).get("agent")
     if not isinstance(agent, dict) or is_gone(run):
         return None
@@ -22,23 +22,25 @@ def session_of(run: Json | None) -> str | None:
 
 
 def _checked(session: object) -> str | None:
-    """The name becomes an argument of a command line."""
+    """The id becomes an argument of a command line."""
     if not isinstance(session, str) or session.startswith("-"):
         return None
     return session if session.replace("-", "").replace("_", "").isalnum() else None
 
 
-def resumable_session(job: Job, host: str, place: str) -> str | None:
-    """The conversation of the attempt before, if it ran on this host in this directory: agents store theirs so.
-    Otherwise the conversation that the job continues."""
+def resumable_conversation(job: Job, host: str, place: str) -> str | None:
+    """The id of the conversation of the attempt before, if that ran on this host and in this directory, where agents
+    look for it. Otherwise that of the conversation that the job continues."""
     run = job.run or {}
     is_here = run.get("host") == host and run.get("place") == place
-    own = session_of(run) if is_here else None
-    return own if own is not None and run["agent"].get("name") == job.agent else continued_session(job, host, place)
+    own = conversation_id(run) if is_here else None
+    return (
+        own if own is not None and run["agent"].get("name") == job.agent else continued_conversation(job, host, place)
+    )
 
 
-def continued_session(job: Job, host: str, place: str) -> str | None:
-    """The conversation that the job continues, unless its own attempt found that it is gone."""
+def continued_conversation(job: Job, host: str, place: str) -> str | None:
+    """The id of the conversation that the job continues, unless an attempt of the job found that it is gone."""
     conversation = job.conversation or {}
     is_here = conversation.get("host") == host and conversation.get("place") == place
     if not is_here or conversation.get("agent") != job.agent or is_gone(job.run):
@@ -61,7 +63,7 @@ def has_brief(job: Job) -> bool:
 def carried(job: Job, host: str) -> Json:
     """What an attempt that has not started its agent keeps in its `run`, so that the next one can still resume."""
     run = job.run or {}
-    session = session_of(run)
+    session = conversation_id(run)
     if session is None or run.get("host") != host:
         return {}
     kept = {name: run["agent"][name] for name in _KEPT if name in run["agent"]}
