@@ -23,6 +23,8 @@ FLAGS = ("--json", "--sandbox", "--config", "--skip-git-repo-check", "--color", 
 
 _POLICIES = {"ask": "untrusted", "edit": "on-request"}
 """When Codex asks, if a person can answer (`mam.work.drivers.codex`). With `full` there is nothing to ask for."""
+_ASKING_SANDBOX = "workspace-write"
+"""With `untrusted`, Codex asks before every command and then runs it in the sandbox, which therefore must let it work."""
 _SANDBOXES = {"ask": "read-only", "edit": "workspace-write", "full": "danger-full-access"}
 _SETTINGS = ("-c", "--config", "--enable", "--disable")
 _LINE_LIMIT = 4 << 20
@@ -63,7 +65,7 @@ class CodexAdapter(CodingAdapter):
         return ["--sandbox", _SANDBOXES[permissions], "--config", 'approval_policy="never"'], {}
 
     def asking(self, start: AgentStart) -> Asking | None:
-        policy, sandbox = _POLICIES.get(start.permissions), _SANDBOXES[start.permissions]
+        policy = _POLICIES.get(start.permissions)
         if policy is None or not _are_settings(start.args):
             return None
         chosen = [
@@ -72,7 +74,7 @@ class CodexAdapter(CodingAdapter):
             if value is not None
             for word in (option, value)
         ]
-        passed = ("--policy", policy, "--sandbox", sandbox)
+        passed = ("--policy", policy, "--sandbox", _ASKING_SANDBOX)
         argv = driver_argv(self.name, *passed, *chosen, "--", start.program, *start.args)
         return Asking(argv=argv, way="app-server", passed=passed)
 

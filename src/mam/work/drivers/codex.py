@@ -1,11 +1,13 @@
 """`python -m mam.work.drivers.codex OPTIONS -- PROGRAM ARGS`: one turn of Codex through its app-server.
 
-`codex exec` never asks. The app-server sends each approval as a request, which becomes a question of the job. The driver
-reads the brief from stdin and prints what `codex exec --json` would print.
+`codex exec` never asks. The app-server sends each approval as a request, which becomes a question of the job. The
+driver reads the brief from stdin and prints what `codex exec --json` would print.
 
-Codex asks under these policies (0.166.0): with `untrusted` before every command that it does not know as harmless, and
-an approved command runs outside the sandbox; with `on-request` only when the model itself asks to leave the sandbox, and
-what the sandbox stops otherwise fails without a question.
+The policies of Codex 0.166.0:
+- `untrusted` asks before every command. What was allowed runs in the sandbox; if the sandbox stops it at once, Codex
+  runs it again outside, but not if that takes longer than a moment. So a sandbox that forbids writing is useless here.
+- `on-request` asks only when the model wants to leave the sandbox, and what was allowed runs outside. What the sandbox
+  stops otherwise fails without a question.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ OWN_ARGS = (
 
 
 class CodexTurn:
-    def __init__(self, program: JsonLinesProgram, printer: Printer) -> None:
+    def __init__(self, program: JsonLinesProgram, printer: Printer, policy: str) -> None:
+        self._policy = policy
         self._program = program
         self._printer = printer
         self._asking = Asking(printer)
@@ -96,7 +99,7 @@ class CodexTurn:
 
     def _ask(self, method: str, request_id: object, params: object) -> None:
         call = call_of(params)
-        drafts = drafts_of(method, params, self._items.item(call))
+        drafts = drafts_of(method, params, self._items.item(call), self._policy)
         decisions = [self._asking.decide(call, draft) for draft in drafts]
         if method == INPUT:
             self._program.reply(request_id, answers_reply(params, decisions))
@@ -128,7 +131,7 @@ def main(words: list[str]) -> int:
     program = JsonLinesProgram([options.program, *OWN_ARGS, *options.args])
     is_completed = False
     try:
-        is_completed = CodexTurn(program, printer).run(brief, thread)
+        is_completed = CodexTurn(program, printer, options.policy).run(brief, thread)
     except (RpcError, ProgramEnded) as error:
         printer.error(str(error))
     code = program.close()

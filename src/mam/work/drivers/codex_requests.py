@@ -18,6 +18,7 @@ COMMAND, FILES, RIGHTS, INPUT, ELICITATION = (
 ASKING = (COMMAND, FILES, RIGHTS, INPUT)
 """The requests that become questions."""
 AGENT = "Codex"
+ON_REQUEST = "on-request"
 
 
 def call_of(params: object) -> str:
@@ -25,23 +26,23 @@ def call_of(params: object) -> str:
     return str(get_path(params, "itemId") or "")
 
 
-def drafts_of(method: str, params: object, item: Json) -> list[Draft]:
+def drafts_of(method: str, params: object, item: Json, policy: str) -> list[Draft]:
     """One draft, or one for each question. `item` is the change that a request about files names."""
     match method:
         case "item/commandExecution/requestApproval":
-            return [_command(params)]
+            return [_command(params, policy)]
         case "item/fileChange/requestApproval":
             return [_files(params, item)]
         case "item/permissions/requestApproval":
             given = {**_reason(params), "permissions": get_path(params, "permissions"), **_directory(params)}
             return [permission_draft(AGENT, "get more rights for this turn", "request_permissions", given)]
     return [
-        question_draft(_text(get_path(one, "question")), [_text(get_path(it, "label")) for it in get_list(one, "options")])
+        question_draft(get_path(one, "question"), [get_path(it, "label") for it in get_list(one, "options")])
         for one in get_list(params, "questions")
     ]
 
 
-def _command(params: object) -> Draft:
+def _command(params: object, policy: str) -> Draft:
     network = get_path(params, "networkApprovalContext")
     if network is not None and get_path(params, "command") is None:
         return permission_draft(AGENT, "reach a host", "network", {**_reason(params), "network": network})
@@ -49,7 +50,9 @@ def _command(params: object) -> Draft:
     more = get_path(params, "additionalPermissions")
     if more is not None:
         given["additional_permissions"] = more
-    return permission_draft(AGENT, "run a command outside its sandbox", "shell", given)
+    # Only a wish to leave the sandbox has a reason.
+    is_outside = policy == ON_REQUEST or "reason" in given
+    return permission_draft(AGENT, f"run a command{' outside its sandbox' if is_outside else ''}", "shell", given)
 
 
 def _files(params: object, item: Json) -> Draft:
@@ -90,7 +93,3 @@ def answers_reply(params: object, decisions: list[Decision]) -> Json:
     ids = [str(get_path(one, "id")) for one in get_list(params, "questions")]
     given = [[decision.text or ""] if decision.text else [] for decision in decisions]
     return {"answers": {name: {"answers": answer} for name, answer in zip(ids, given, strict=False)}}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

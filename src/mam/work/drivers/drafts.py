@@ -1,7 +1,7 @@
 """What an agent asks, as the draft of a question; and a decision, as words for the agent. Pure.
 
-The input of a tool is shown as it is. Only a text that no question can hold is shortened, and says so with the digest of
-the whole.
+The input of a tool is shown as it is. Only a text that no question can hold is shortened, and says so with the digest
+of the whole.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def permission_draft(agent: str, does: str, tool: str, given: Json) -> Draft:
     return Draft(kind=PERMISSION, text=f"{agent} wants to {does}.", tool=_line(tool) or "tool", input=fitting(given))
 
 
-def question_draft(text: str, choices: Iterable[str] = ()) -> Draft:
+def question_draft(text: object, choices: Iterable[object] = ()) -> Draft:
     """Choices that cannot be told apart, or too many, become part of the text."""
     known = [choice for choice in (_line(one) for one in choices) if choice]
-    asked = storable_text(text).strip() or "The agent asks, without a text."
+    asked = storable_text(text if isinstance(text, str) else "").strip() or "The agent asks, without a text."
     if len(known) > CHOICES_LIMIT or len(set(known)) != len(known):
         return Draft(kind=QUESTION, text="\n".join([asked, *(f"- {one}" for one in known)])[:_SHOWN])
     return Draft(kind=QUESTION, text=asked[:INPUT_LIMIT], choices=tuple(known))

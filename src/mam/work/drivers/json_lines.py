@@ -37,9 +37,7 @@ class ProgramEnded(Exception):
 class JsonLinesProgram:
     def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         """Its stderr is the caller's. It has a process group of its own, so that its children end with it."""
-        self._process = subprocess.Popen(
-            argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
-        )
+        self._process = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
         self._writing = threading.Lock()
         self._unread: deque[Json] = deque()
         self._next_id = 0

@@ -19,8 +19,6 @@ from mam.work.drivers.asking import Asking
 from mam.work.drivers.lines import Printer
 from mam.work.drivers.opencode_events import OpenCodeEvents
 from mam.work.drivers.opencode_requests import (
-    PERMISSION,
-    QUESTION,
     answers_of,
     call_of,
     permission_of,

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from mam.jobs.record import Json
     from mam.work.asking.port import Decision
 
-PERMISSION, QUESTION = "permission.asked", "question.asked"
 AGENT = "OpenCode"
 _DOES = {
     "edit": "change a file", "bash": "run a command", "webfetch": "read a web page",
@@ -43,7 +42,7 @@ def permission_reply(decision: Decision) -> Json:
 
 def questions_of(asked: object) -> list[Draft]:
     return [
-        question_draft(_text(get_path(one, "question")), [_text(get_path(it, "label")) for it in get_list(one, "options")])
+        question_draft(get_path(one, "question"), [get_path(it, "label") for it in get_list(one, "options")])
         for one in get_list(asked, "questions")
     ]
 
@@ -52,7 +51,3 @@ def answers_of(decisions: list[Decision]) -> Json | None:
     """None if a question has no answer."""
     answers = [[decision.text] for decision in decisions if decision.text]
     return {"answers": answers} if answers and len(answers) == len(decisions) else None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -37,7 +37,7 @@ class ServerError(Exception):
 
 class OpenCodeServer:
     def __init__(self, argv: Sequence[str]) -> None:
-        """Its stderr, with its log, is the caller's. It has a process group of its own: its launcher ignores SIGTERM."""
+        """Its stderr, with its log, is the caller's. It has a process group, since its launcher ignores SIGTERM."""
         password = secrets.token_urlsafe(32)
         env = {**os.environ, PASSWORD: password, QUESTIONS: "1"}
         self._authorization = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
