@@ -144,7 +144,7 @@ class DirectorySuite:
             directory.change(GPU, publish(a_record()))
         assert directory.read(GPU).kind == MISSING
 
-    def test_a_lease_for_ever_is_one(self, directory: Directory, clock: FakeClock) -> None:
+    def test_a_very_long_lease_is_valid(self, directory: Directory, clock: FakeClock) -> None:
         self.published(directory, a_record(), lease=36_500 * DAY)
         clock.advance(31 * DAY)
         assert by_name(directory, "gpu").kind == LIVE
@@ -262,7 +262,7 @@ class DirectorySuite:
         assert by_name(directory, "gpu").kind == LIVE
         assert len(list(directory.leftovers())) == 1
 
-    def test_a_record_under_another_id_is_none(self, directory: Directory, plant: Plant) -> None:
+    def test_a_record_under_another_id_is_not_found(self, directory: Directory, plant: Plant) -> None:
         plant("elsewhere", as_bytes(version_3()))
 
         assert by_id(directory, "elsewhere").kind == "invalid"

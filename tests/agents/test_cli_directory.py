@@ -120,7 +120,7 @@ def test_without_a_setting_it_is_the_users_own(mam: Mam) -> None:
     assert (mam.home / ".local/state/mam/agents/live_agents" / GPU / "record.json").is_file()
 
 
-def test_an_old_record_is_shown_and_said_to_be_old(mam: Mam, agents_dir: Path) -> None:
+def test_an_old_record_is_shown_and_marked_as_old(mam: Mam, agents_dir: Path) -> None:
     mam(*PUBLISH)
     file = agents_dir / "live_agents" / GPU / "record.json"
     record = json.loads(file.read_bytes())
@@ -136,7 +136,7 @@ def test_an_old_record_is_shown_and_said_to_be_old(mam: Mam, agents_dir: Path) -
     assert mam(*PUBLISH).code == 0
 
 
-def test_cleanup_says_what_became_of_each(mam: Mam, agents_dir: Path) -> None:
+def test_cleanup_reports_what_it_did_with_each_record(mam: Mam, agents_dir: Path) -> None:
     mam(*PUBLISH)
     (agents_dir / "live_agents" / "bad").mkdir(mode=0o700)
 

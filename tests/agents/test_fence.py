@@ -78,7 +78,7 @@ def test_a_restarted_session_has_the_jobs_of_its_predecessor(sessions: Sessions,
     assert mam("complete", job, "--attempt", "2").line == "completed"
 
 
-def test_a_new_generation_tells_the_store_before_it_claims_anything(mam: Mam, store: str) -> None:
+def test_a_new_generation_announces_itself_before_its_first_claim(mam: Mam, store: str) -> None:
     first = published(mam)
     job = a_job(mam)
     assert mam("pick", "-s", LABEL, **first).line == job
@@ -213,7 +213,7 @@ def test_jobs_of_a_session_that_is_over_or_of_another_life_are_a_drift(sessions:
     assert f"job {job[:8]} is held by generation {generation}, not by the record's generation" in ran.json[0]["drift"]
 
 
-def test_half_a_session_is_refused_and_an_agent_alone_is_none(mam: Mam) -> None:
+def test_an_incomplete_session_is_rejected_and_an_agent_id_alone_names_none(mam: Mam) -> None:
     job = a_job(mam)
     for words in (("--agent-id", "gpu"), ("--generation", "g")):
         mam("pick", "-s", LABEL, *words).failed(2, "--agent-id and --generation")

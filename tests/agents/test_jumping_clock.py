@@ -55,7 +55,7 @@ def test_the_clock_really_jumps(mam: Mam, session: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("jump", JUMPS)
-def test_who_sleeps_meanwhile_wakes_up_again(jump: str) -> None:
+def test_a_sleep_survives_a_jump_of_the_clock(jump: str) -> None:
     subprocess.run([sys.executable, "-c", "import time; time.sleep(0.001)"], env=os.environ | at(jump), check=True)
 
 

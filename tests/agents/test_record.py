@@ -130,7 +130,7 @@ BEYOND_THE_SCHEMA = {"must be later", "is not a time"}
 
 
 @pytest.mark.parametrize(("path", "held", "why"), BAD)
-def test_what_is_not_a_record_is_refused_and_says_why(path: str, held: Any, why: str) -> None:
+def test_an_invalid_record_is_rejected_with_its_reason(path: str, held: Any, why: str) -> None:
     value = changed(path, held)
     with pytest.raises(Invalid, match=why):
         record_from(value)

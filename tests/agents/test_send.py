@@ -89,7 +89,7 @@ def test_a_key_is_sent_once(raw: Sessions, sink: Sink) -> None:
     assert sink.nothing_more()
 
 
-def test_one_that_was_begun_is_not_sent_again(raw: Sessions, sink: Sink) -> None:
+def test_an_event_whose_sending_began_is_not_sent_again(raw: Sessions, sink: Sink) -> None:
     root = Path(raw.record("claude")["runtime"]["session_root"])
     (root / "sent.json").write_text('{"k": "begun"}', encoding="utf-8")
     raw.send("claude", "hello", "--key", "k").failed(1, "check its pane")

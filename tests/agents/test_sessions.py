@@ -52,7 +52,7 @@ def test_the_agent_gets_its_identity_and_its_arguments_unchanged(sessions: Sessi
     assert told.read_text(encoding="utf-8").split("|")[:-1] == [default_agent_id("gpu"), generation, *words]
 
 
-def test_one_word_is_a_program_and_not_a_line_for_a_shell(sessions: Sessions) -> None:
+def test_one_word_is_a_program_and_not_a_shell_script(sessions: Sessions) -> None:
     mam = sessions.mam
     mam("agents", "start", "gpu", "--", "cat; touch /tmp/never").failed(1, "cannot be run")
     mam("agents", "start", "gpu", "--", "no-such-program").failed(1, "no-such-program")
@@ -285,7 +285,7 @@ def test_a_server_that_does_not_answer_is_unknown_and_not_dead(
     assert status.tmux == "there"
 
 
-def test_jobs_stand_beside_the_session(sessions: Sessions) -> None:
+def test_status_lists_the_jobs_of_a_session(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
     job = sessions.mam("register", "do it", "--agent", "shell", "--agent-session", "tmux:gpu").line
     sessions.mam("pick", "--agent-session", "tmux:gpu")

@@ -51,7 +51,7 @@ def test_a_log_that_was_removed_after_the_reading_misses_nothing(
     assert history_in_log(logs_dir) == history_in(store)
 
 
-def test_a_log_that_is_removed_during_the_wait_is_made_anew(logs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_removed_during_a_wait_is_recreated(logs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock of a directory that is gone keeps nobody out."""
     flock = fcntl.flock
     calls: list[int] = []

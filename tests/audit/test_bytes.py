@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("value", [{"a": [1, 2.5, None, True], "정": "렬\n"}, {"half": "\ud800", "정": 1}, [], "x"])
-def test_both_say_the_same(value: object) -> None:
+def test_both_encodings_decode_to_the_value(value: object) -> None:
     assert json.loads(to_bytes(value)) == json.loads(to_log_bytes(value)) == value
 
 

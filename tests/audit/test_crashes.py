@@ -83,7 +83,7 @@ def test_a_torn_last_line_is_closed_and_kept(registry: Registry, logs_dir: Path)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 20, -2, -1])
-def test_an_entry_cut_off_at_any_byte_is_told_once(
+def test_an_entry_cut_off_at_any_byte_is_printed_once(
     registry: Registry, logs_dir: Path, store: Memory, kept: int
 ) -> None:
     """Killed in the middle of the last line, or just before its newline; the cursor knows nothing of it."""
@@ -99,7 +99,7 @@ def test_an_entry_cut_off_at_any_byte_is_told_once(
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense\n", b'00000000 {"place": "7", "number": 7}\n', b"\0" * 200])
-def test_a_damaged_cursor_begins_anew_and_repeats_nothing(
+def test_a_damaged_position_restarts_without_repeats(
     registry: Registry, logs_dir: Path, store: Memory, damage: bytes
 ) -> None:
     job = registry.register(prompt="p", agent="a").job
@@ -109,7 +109,7 @@ def test_a_damaged_cursor_begins_anew_and_repeats_nothing(
     assert history_in_log(logs_dir) == history_in(store)
 
 
-def test_a_removed_log_is_made_anew_from_the_journal(registry: Registry, logs_dir: Path, store: Memory) -> None:
+def test_a_removed_log_is_rebuilt_from_the_journal(registry: Registry, logs_dir: Path, store: Memory) -> None:
     job = registry.register(prompt="p", agent="a").job
     shutil.rmtree(logs_dir)
     registry.pick("a", owner="me")

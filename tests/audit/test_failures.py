@@ -71,7 +71,7 @@ def test_failures_are_counted_beside_the_store(files: Registry, logs_dir: Path) 
     assert counted["at"].endswith("Z")
 
 
-def test_a_count_that_cannot_be_kept_is_no_problem_either(files: Registry, logs_dir: Path) -> None:
+def test_a_count_that_cannot_be_saved_is_harmless(files: Registry, logs_dir: Path) -> None:
     assert files.store.home is not None
     files.register(prompt="p", agent="a")
     logs_dir.rename(logs_dir.with_name("aside"))
@@ -80,7 +80,7 @@ def test_a_count_that_cannot_be_kept_is_no_problem_either(files: Registry, logs_
     assert files.register(prompt="p", agent="a").created
 
 
-def test_a_full_disk_keeps_no_half_of_a_count(files: Registry, logs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_partial_count(files: Registry, logs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int, _data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -91,7 +91,7 @@ def test_a_full_disk_keeps_no_half_of_a_count(files: Registry, logs_dir: Path, m
     assert [name for name in os.listdir(files.store.home) if name.startswith("audit.")] == []
 
 
-def test_without_a_listener_the_warning_says_who_speaks_in_one_line(
+def test_without_a_log_handler_a_warning_is_one_line_of_mam(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(logging.getLogger("mam.audit"), "propagate", False)
@@ -170,7 +170,7 @@ def test_when_too_many_are_broken_nothing_is_skipped(
     assert history_in_log(logs_dir) == history_in(store)
 
 
-def test_nobody_waits_for_a_lock_that_is_not_given_back(
+def test_an_act_does_not_wait_long_for_the_lock_of_the_log(
     logs_dir: Path, store: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sync, "LOCK_SECONDS", 0.01)
@@ -230,7 +230,7 @@ def test_a_hostile_id_reaches_no_path(logs_dir: Path, caplog: pytest.LogCaptureF
     assert "not a job id" in caplog.text
 
 
-def test_a_refusal_is_told_even_if_the_log_begins_with_it(logs_dir: Path, store: Memory) -> None:
+def test_a_rejection_is_logged_even_as_the_first_line(logs_dir: Path, store: Memory) -> None:
     AuditLog(str(logs_dir)).refused(store, "abc", "complete", "lost")
     assert [line["why"] for line in history_lines(logs_dir, "abc")] == ["lost"]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_life_of_a_job_is_told_in_order(registry: Registry, logs_dir: Path) -> None:
+def test_the_events_of_a_job_are_printed_in_order(registry: Registry, logs_dir: Path) -> None:
     job = registry.register(prompt="정렬 문제 10개", agent="claude-code", label="tmux:claude").job
     registry.pick("tmux:claude", owner="me")
     registry.publish(job.job_id, event="progress", detail="half", attempt=1)

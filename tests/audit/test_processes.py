@@ -54,7 +54,7 @@ def append_local_lines(_store: Store, _report: Report, *, logs_dir: str, job_id:
         log.append_local(job_id, {"event": "received", "by": name, "number": number, "text": "x" * 5000})
 
 
-def test_processes_that_follow_at_once_tell_everything_once(tmp_path: Path, logs_dir: Path) -> None:
+def test_concurrent_followers_print_every_line_once(tmp_path: Path, logs_dir: Path) -> None:
     place = str(tmp_path / "jobs")
     with RacePool(partial(open_store, place), processes=True) as pool:
         pool.race([partial(live_and_tell, logs_dir=str(logs_dir), jobs=15)] * 4)
@@ -66,7 +66,7 @@ def test_processes_that_follow_at_once_tell_everything_once(tmp_path: Path, logs
     store.close()
 
 
-def test_threads_that_share_one_log_tell_everything_once(tmp_path: Path, logs_dir: Path) -> None:
+def test_threads_that_share_one_log_print_every_line_once(tmp_path: Path, logs_dir: Path) -> None:
     store = open_store(str(tmp_path / "jobs"))
     with RacePool(lambda: store, processes=False) as pool:
         pool.race([partial(live_and_tell, logs_dir=str(logs_dir), jobs=10)] * 3)

@@ -35,7 +35,7 @@ def test_history_outlives_the_registry(tmp_path: Path, logs_dir: Path) -> None:
     assert list_jobs(str(logs_dir)) == [job.job_id]
 
 
-def test_a_registry_made_anew_writes_behind_the_old_history(tmp_path: Path, logs_dir: Path) -> None:
+def test_a_rebuilt_registry_appends_to_the_old_history(tmp_path: Path, logs_dir: Path) -> None:
     for prompt in ("first", "second"):
         registry = files_registry(tmp_path / "jobs", logs_dir)
         registry.register(prompt=prompt, agent="a", job_id="same")
@@ -104,7 +104,7 @@ def test_links_are_not_followed(registry: Registry, logs_dir: Path) -> None:
     assert list(iter_lines(str(logs_dir), "linked")) == []
 
 
-def test_what_is_not_a_file_has_nothing_to_say(registry: Registry, logs_dir: Path) -> None:
+def test_directories_in_place_of_log_files_are_empty(registry: Registry, logs_dir: Path) -> None:
     job = registry.register(prompt="p", agent="a").job
     folder = logs_dir / job.job_id
     for name in ("events.ndjson", "meta.json", "status.json"):

@@ -208,7 +208,7 @@ def test_a_history_that_was_broken_meanwhile_is_caught_up(logs_dir: Path, store:
     assert_told_once(logs_dir, restored)
 
 
-def test_a_history_mended_late_is_not_told_twice(logs_dir: Path, store: Memory, registry: Registry) -> None:
+def test_a_history_repaired_late_is_not_printed_twice(logs_dir: Path, store: Memory, registry: Registry) -> None:
     """Back to an older backup and then to a newer one, and only then can the history be written again."""
     job = registry.register(prompt="p", agent="a").job.job_id
     older = fork(store)
@@ -249,7 +249,7 @@ def test_killed_while_it_reads_again(logs_dir: Path, store: Memory, registry: Re
     assert steps > 10
 
 
-def test_two_that_notice_it_at_once_tell_it_once(logs_dir: Path, store: Memory, registry: Registry) -> None:
+def test_two_processes_that_notice_a_restore_report_it_once(logs_dir: Path, store: Memory, registry: Registry) -> None:
     job = registry.register(prompt="p", agent="a").job.job_id
     restored = fork(store)
     tell(registry, job, "1", "2")
@@ -289,7 +289,7 @@ def test_what_was_read_before_the_restoring_does_not_move_the_copy(
     assert details_in(logs_dir, job) == ["1", "a", "b", "c", "d", "e"]
 
 
-def test_a_journal_that_never_says_the_same_twice_is_given_up(
+def test_a_journal_that_changes_at_every_read_is_abandoned(
     logs_dir: Path, store: Memory, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Fickle(Memory):

@@ -70,7 +70,7 @@ def certificate_broker(tmp_path: Path) -> Iterator[CertificateBroker]:
 
 
 @pytest.mark.parametrize("files", [{}, {"MQTT_CERTFILE": "both.pem", "MQTT_KEYFILE": ""}])
-def test_who_shows_its_certificate_is_let_in(
+def test_a_client_with_a_certificate_is_accepted(
     mam: Mam, certificate_broker: CertificateBroker, files: dict[str, str]
 ) -> None:
     mam.env.update(certificate_broker.env(**files))

@@ -89,7 +89,7 @@ def test_from_a_publisher_through_the_relay_to_a_subscriber(request: pytest.Fixt
     assert ended(relay)[0] == 0
 
 
-def test_a_relay_on_another_host_goes_on_where_the_first_one_ended(
+def test_a_relay_on_another_host_continues_at_the_saved_position(
     shared: Mam, store: PostgresStore, broker: Mosquitto, tmp_path: Path
 ) -> None:
     job = shared.register()

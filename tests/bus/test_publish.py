@@ -32,7 +32,7 @@ def test_an_event_reaches_a_reader_that_is_not_ours(mam_mqtt: Mam, broker: Mosqu
     assert [retained for retained, _, _ in lines] == [False, False]
 
 
-def test_the_end_is_kept_by_the_broker_for_those_who_come_late(mam_mqtt: Mam, broker: Mosquitto) -> None:
+def test_the_broker_retains_terminal_events_for_late_subscribers(mam_mqtt: Mam, broker: Mosquitto) -> None:
     job = mam_mqtt.register()
     mam_mqtt("publish", job, "started")
     mam_mqtt("publish", job, "completed", "--detail", "done")
@@ -78,7 +78,7 @@ def test_a_running_relay_is_left_to_do_it(mam_mqtt: Mam, broker: Mosquitto) -> N
     assert "paho" not in ran.stderr
 
 
-def test_the_client_comes_without_http_and_mail_which_are_there_for_who_asks() -> None:
+def test_the_mqtt_client_loads_http_only_when_it_is_used() -> None:
     program = (
         "import sys, mam.bus.client\n"
         "print('http.client' in sys.modules)\n"
@@ -95,7 +95,7 @@ def test_the_client_comes_without_http_and_mail_which_are_there_for_who_asks() -
     assert ran.stdout.split() == ["False", "True", "socks://here:1", "True", "True"]
 
 
-def test_a_broker_that_is_away_costs_nothing_but_time(mam_mqtt: Mam, broker: Mosquitto) -> None:
+def test_an_unreachable_broker_only_delays_events(mam_mqtt: Mam, broker: Mosquitto) -> None:
     job = mam_mqtt.register()
     broker.kill()
 

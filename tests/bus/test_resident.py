@@ -80,7 +80,7 @@ def test_of_two_one_sends_and_the_other_takes_over(store: MemoryStore, broker: M
     second.stop(30)
 
 
-def test_without_a_broker_there_is_none(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_broker_there_is_no_relay(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
 
     WorkerRelays(store, Config(), said.append).stop()
@@ -90,7 +90,7 @@ def test_without_a_broker_there_is_none(store: MemoryStore, monkeypatch: pytest.
     assert "has no TLS" in said[0]
 
 
-def test_the_settings_say_where(store: MemoryStore, broker: Mosquitto) -> None:
+def test_the_settings_name_the_broker(store: MemoryStore, broker: Mosquitto) -> None:
     reader = Reader(broker)
     config = Config(broker={"host": "127.0.0.1", "port": broker.port})
     Registry(store).complete(Registry(store).register(prompt="x", agent="a").job.job_id)

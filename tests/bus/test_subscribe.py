@@ -27,7 +27,7 @@ def _topic(job: str) -> str:
     return f"python/mqtt/jobs/{job}/events"
 
 
-def test_started_before_the_agent_it_tells_everything_and_ends(either: Mam) -> None:
+def test_a_subscriber_started_first_prints_all_events_and_ends(either: Mam) -> None:
     job = either.register()
     subscriber = either.start("subscribe", job)
 
@@ -113,7 +113,7 @@ def test_waiting_for_permission_is_not_silence(either: Mam) -> None:
     assert ended(subscriber)[0] == 5
 
 
-def test_a_lost_job_is_settled_by_those_who_wait(either: Mam) -> None:
+def test_waiting_processes_settle_a_lost_job(either: Mam) -> None:
     job = either.register()
     store = local_store(either)
     from mam.registry import Registry
@@ -206,7 +206,7 @@ def _lies(job: str) -> list[bytes]:
 
 
 @pytest.mark.parametrize("words", [[], ["--sign"]])
-def test_nothing_that_is_sent_makes_it_tell_what_did_not_happen(
+def test_no_message_makes_the_subscriber_report_a_false_event(
     mam_mqtt: Mam, broker: Mosquitto, words: list[str]
 ) -> None:
     job = mam_mqtt.register("x", *words)

@@ -66,7 +66,7 @@ def test_a_command_that_cannot_run_leaves_the_job_pending(mam: Mam) -> None:
         assert mam("pick", "-s", "shell", *words).code == 2
 
 
-def test_pick_tells_the_command_which_store(mam: Mam) -> None:
+def test_pick_passes_the_store_to_its_command(mam: Mam) -> None:
     address = f"sqlite://{mam.here}/other.db"
     job = mam("register", "x", "--agent", "shell", "--store", address).line
     script = f'{COMMAND} complete && echo "${{MAM_SOCKET-none}}"'
@@ -175,7 +175,7 @@ def test_a_stale_attempt_is_refused_and_leaves_a_line(mam: Mam) -> None:
     assert mam("logs", job).out.count("refused") == 7
 
 
-def test_heartbeat_renews_and_says_until_when(mam: Mam) -> None:
+def test_heartbeat_renews_the_lease_and_prints_its_end(mam: Mam) -> None:
     job = claimed(mam)
     until = mam("heartbeat", job, "--attempt", "1", "--lease", "2h").line
     assert mam.record(job)["lease"] == {**mam.record(job)["lease"], "expires_at": until, "seconds": 7200}

@@ -31,7 +31,7 @@ def values(mam: Mam, **env: str) -> dict[str, tuple[object, str]]:
     return {row["key"]: (row["value"], row["source"]) for row in mam("config", "list", "--json").json}
 
 
-def test_every_value_says_where_it_comes_from(mam: Mam) -> None:
+def test_every_value_names_its_source(mam: Mam) -> None:
     configure(mam, 'on_idle = "stop"\nlock_wait_seconds = 5\n[broker]\nhost = "localhost"\n')
     (mam.here / ".mam").mkdir(mode=0o700)
     (mam.here / ".mam/config.toml").write_text("require_attempt = true\nmax_depth = 7\n")

@@ -128,7 +128,7 @@ class TestHostileText:
         assert prose(text, 80) is not None
 
 
-def test_words_are_cut_by_columns() -> None:
+def test_text_is_cut_by_columns() -> None:
     assert [cut("漢字漢字", width) for width in (8, 7, 4, 1, 0)] == ["漢字漢字", "漢字漢…", "漢…", "…", ""]
 
 

@@ -63,7 +63,7 @@ def test_nothing_to_pick_and_a_lost_claim(mam: Mam) -> None:
     assert (error["type"], error["exit_code"], error["attempt"]) == ("ClaimLost", 4, 7)
 
 
-def test_words_behind_two_dashes_belong_to_the_command(mam: Mam) -> None:
+def test_arguments_behind_two_dashes_belong_to_the_command(mam: Mam) -> None:
     mam("run", "--", "no-such-program", "--json").failed(1, "no-such-program")
 
 

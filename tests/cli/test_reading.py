@@ -46,7 +46,7 @@ def test_list_reports_the_pauses_of_the_listed_jobs(mam: Mam) -> None:
     assert "label other" not in mam("list", "-s", "shell").stderr
 
 
-def test_limit_says_that_jobs_are_left_out_and_json_ignores_it(mam: Mam) -> None:
+def test_limit_reports_omitted_jobs_and_json_ignores_it(mam: Mam) -> None:
     for number in range(3):
         mam.register(str(number))
     for limit in (1, 2):
@@ -64,7 +64,7 @@ def test_limit_says_that_jobs_are_left_out_and_json_ignores_it(mam: Mam) -> None
     mam("list", "--limit", "-1").failed(2, "--limit")
 
 
-def test_a_terminal_shows_fifty_and_says_that_there_are_more(mam: Mam) -> None:
+def test_a_terminal_shows_fifty_jobs_and_how_many_more_there_are(mam: Mam) -> None:
     from mam.registry import Registry
     from mam.stores.files.store import FilesStore, create_files_store
 
@@ -185,7 +185,7 @@ def test_explain(mam: Mam) -> None:
     assert "boom" in mam("explain", first).out
 
 
-def test_result_says_why_there_is_none(mam: Mam) -> None:
+def test_result_states_why_there_is_none(mam: Mam) -> None:
     job = mam.register()
     mam("result", job).failed(1, "pending", "mam wait")
     mam("fail", job, "--reason", "boom")

@@ -27,7 +27,7 @@ def test_filters_that_match_nothing_are_no_failure(mam: Mam, verb: str) -> None:
     assert mam(verb, "--agent-session", "nobody", "--json").json == []
 
 
-def test_cancel_several_and_go_on_past_a_failure(mam: Mam) -> None:
+def test_cancel_of_several_jobs_continues_after_an_error(mam: Mam) -> None:
     first, done, last = mam.register(), mam.register(), mam.register()
     mam("complete", done)
     ran = mam("cancel", first, done, "nope", "--job", last, "--reason", "enough")
@@ -38,7 +38,7 @@ def test_cancel_several_and_go_on_past_a_failure(mam: Mam) -> None:
     assert mam.status(done) == "completed"
 
 
-def test_jobs_may_stand_between_options(mam: Mam) -> None:
+def test_job_ids_may_come_between_options(mam: Mam) -> None:
     first, last = mam.register(), mam.register()
     assert mam("cancel", first, "--reason", "-", last).out.splitlines() == [first, last]
 
@@ -52,7 +52,7 @@ def test_cancel_by_filter_selects_open_jobs(mam: Mam) -> None:
     assert [record["job_id"] for record in mam("cancel", "-s", "other", "--json").json] == [other]
 
 
-def test_an_attempt_speaks_for_one_job(mam: Mam) -> None:
+def test_an_attempt_applies_to_one_job(mam: Mam) -> None:
     first, second = mam.register(), mam.register()
     mam("cancel", first, second, "--attempt", "1").failed(2, "one job")
     mam("release", first, second, "--attempt", "1").failed(2, "one job")
@@ -65,7 +65,7 @@ def test_release_by_filter_selects_running_jobs(mam: Mam) -> None:
     assert [mam.status(job) for job in (running, pending)] == ["pending", "pending"]
 
 
-def test_retry_registers_anew_and_is_asked_twice(mam: Mam) -> None:
+def test_a_repeated_retry_returns_the_same_new_job(mam: Mam) -> None:
     job = mam.register("again", "--artifact", "a.md")
     mam("retry", job).failed(1, "pending")
     mam("fail", job, "--reason", "boom")
@@ -99,7 +99,7 @@ def test_wait_prints_each_job_that_ends(mam: Mam) -> None:
     assert sorted(ran.out.splitlines()) == sorted([f"{first}\tcompleted", f"{second}\tcompleted"])
 
 
-def test_wait_tells_by_its_exit_code_how_they_ended(mam: Mam) -> None:
+def test_wait_reports_the_outcomes_by_its_exit_code(mam: Mam) -> None:
     done, failed, called_off, pending = (mam.register() for _ in range(4))
     mam("complete", done)
     mam("fail", failed, "--reason", "boom")
@@ -113,7 +113,7 @@ def test_wait_tells_by_its_exit_code_how_they_ended(mam: Mam) -> None:
     assert "0.05 s" in late.stderr
 
 
-def test_wait_goes_on_past_an_unknown_job(mam: Mam) -> None:
+def test_wait_continues_after_an_unknown_job(mam: Mam) -> None:
     done = mam.register()
     mam("complete", done)
     ran = mam("wait", "nope", done)

@@ -318,7 +318,7 @@ def test_the_terminal_is_put_back_after_an_error(command: Mam) -> None:
         assert is_back(terminal)
 
 
-def test_a_store_that_comes_back_is_read_anew(command: Mam) -> None:
+def test_a_store_that_returns_is_read_from_the_start(command: Mam) -> None:
     with watch(command) as terminal:
         terminal.shows("No jobs yet")
         shutil.rmtree(command.here / ".mam")

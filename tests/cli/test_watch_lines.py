@@ -109,5 +109,5 @@ def test_a_dumb_terminal_gets_lines(known: Mam) -> None:
     assert b"\x1b" not in terminal.raw
 
 
-def test_without_a_store_it_says_so(mam: Mam) -> None:
+def test_without_a_store_the_error_names_it(mam: Mam) -> None:
     mam("watch").failed(9, "No store at")

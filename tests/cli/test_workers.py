@@ -135,7 +135,7 @@ def test_a_pick_loop_is_shown_by_its_owner(plain: Mam) -> None:
     assert [held["job_id"] for held in one["holds"]] == [job]
 
 
-def test_words_that_ask_nothing_change_nothing(plain: Mam) -> None:
+def test_workers_rejects_arguments_that_name_no_worker(plain: Mam) -> None:
     plain("register", "think", "--agent", "codex")
     for words in (("drain",), ("drain", "a", "b"), ("end", "anna@forge:1")):
         plain("workers", *words).failed(2, "give the name of one worker")

@@ -18,7 +18,7 @@ def test_every_line_of_the_tables_is_a_whole_row() -> None:
 
 
 @pytest.mark.parametrize("seed", "MHV")
-def test_the_rows_are_numbered_and_say_each_thing_once(seed: str) -> None:
+def test_the_rows_are_numbered_and_do_not_repeat(seed: str) -> None:
     rows = [row for row in ROWS if row[0] == seed]
     assert [int(number) for _seed, number, *_rest in rows] == list(range(1, len(rows) + 1))
     sentences = [sentence for _seed, _number, sentence, *_rest in rows]

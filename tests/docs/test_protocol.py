@@ -28,7 +28,7 @@ def test_the_message_to_test_with_is_the_one_that_is_sent() -> None:
     assert len(sent) == len(zeroed)
 
 
-def test_the_numbers_and_words_are_the_code_s() -> None:
+def test_the_codes_and_names_are_those_of_the_code() -> None:
     for number in (SIZE_LIMIT, DETAIL_LIMIT, DETAIL_WHEN_LONG):
         assert f"{number:,}" in PAGE or str(number) in PAGE
     for word in (*EVENTS, SIGNATURE, TRUNCATED):

@@ -67,7 +67,7 @@ def test_a_file_that_is_no_database(doctor: Doctor, database: Path) -> None:
     assert "not an SQLite database" in doctor.run().one("store", "wrong")["what"]
 
 
-def test_an_older_schema_says_how_to_bring_it_up_to_date(doctor: Doctor, database: Path) -> None:
+def test_an_older_schema_names_the_command_that_upgrades_it(doctor: Doctor, database: Path) -> None:
     with apsw.Connection(str(database)) as connection:
         connection.execute("PRAGMA user_version = 12")
     assert doctor.run().one("store", "wrong")["mend"].startswith("mam init --store sqlite://")
@@ -124,7 +124,7 @@ def test_a_server_that_is_not_there(doctor: Doctor) -> None:
 # -- the broker ------------------------------------------------------------------------------------------------------
 
 
-def test_a_broker_that_is_away_and_events_that_wait(doctor: Doctor, broker: Mosquitto) -> None:
+def test_events_wait_for_an_unreachable_broker(doctor: Doctor, broker: Mosquitto) -> None:
     doctor.env.update(broker.env)
     broker.stop()
     doctor("register", "x", "--agent", "shell")
@@ -176,7 +176,7 @@ def test_a_registry_that_git_tracks(doctor: Doctor) -> None:
 # -- disks -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_is_told_and_nothing_is_broken(small_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_damages_nothing(small_disk: Path) -> None:
     (small_disk / "project").mkdir()
     (small_disk / "home").mkdir()
     doctor = Doctor(small_disk / "project", small_disk / "home")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.doctor.doctor_command import Doctor
 
 
-def test_a_mirror_that_says_something_else(doctor: Doctor) -> None:
+def test_a_mirror_that_differs_is_reported(doctor: Doctor) -> None:
     root = doctor.here / "drop"
     settings = doctor.home / "settings.toml"
     settings.write_text(

@@ -39,7 +39,7 @@ def test_nothing_is_there_yet(doctor: Doctor) -> None:
     assert not (doctor.here / ".mam").exists()
 
 
-def test_a_damaged_database_names_the_verb_that_makes_it_anew(doctor: Doctor) -> None:
+def test_a_damaged_database_names_the_command_that_rebuilds_it(doctor: Doctor) -> None:
     doctor.fill()
     database = doctor.inside / "registry.db"
     for suffix in ("-wal", "-shm"):
@@ -131,7 +131,7 @@ def test_modes_are_closed(doctor: Doctor) -> None:
     doctor.run().sound()
 
 
-def test_a_store_that_everybody_can_write(doctor: Doctor) -> None:
+def test_a_world_writable_store(doctor: Doctor) -> None:
     doctor.fill()
     doctor.jobs.chmod(0o777)
     found = doctor.run()
@@ -213,7 +213,7 @@ def test_removed_histories_are_copied_again(doctor: Doctor) -> None:
     assert doctor.run().one("audit log", "fine")
 
 
-def test_an_audit_log_that_cannot_be_written_is_told_with_its_failures(doctor: Doctor) -> None:
+def test_an_unwritable_audit_log_is_reported_with_its_failures(doctor: Doctor) -> None:
     doctor.fill()
     logs = doctor.here / ".mam/delegate_job_logs"
     shutil.rmtree(logs)

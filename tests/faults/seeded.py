@@ -170,7 +170,7 @@ MUTANTS = [
     Mutant(
         name="a finished database is used though mam 0.1.0 wrote since", file=f"{FILES}/create.py",
         old="    if is_locked_out and os.path", new="    if os.path",
-        caught_by=f"{FAULTS}/test_mixed_versions.py::test_a_database_that_was_finished_before_mam_0_1_0_was_kept_out_is_made_anew",
+        caught_by=f"{FAULTS}/test_mixed_versions.py::test_a_database_finished_before_the_old_mam_was_locked_out_is_rebuilt",
     ),
     Mutant(
         name="the upgrade is two transactions", file=f"{SQLITE}/upgrade.py",

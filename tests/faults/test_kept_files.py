@@ -123,7 +123,7 @@ def test_the_ledger_of_an_inbox(folder: Path, damage: str) -> None:
 
 @with_every_damage
 @pytest.mark.parametrize("file", ["job.json", "state"])
-def test_the_mirror_of_an_inbox_is_made_anew(folder: Path, damage: str, file: str) -> None:
+def test_the_mirror_of_an_inbox_is_rebuilt(folder: Path, damage: str, file: str) -> None:
     origin = folder / "origin"
     origin.mkdir()
     world = World(origin)

@@ -160,7 +160,9 @@ def known(store: Store) -> tuple[object, ...]:
 
 
 @at_every_seam
-def test_killed_while_a_generation_takes_over_it_is_done_by_its_next_word(folder: Path, home: Home, seam: str) -> None:
+def test_a_takeover_by_a_killed_generation_is_completed_by_its_next_command(
+    folder: Path, home: Home, seam: str
+) -> None:
     origin, wreck = folder / "origin", folder / "wreck"
     cast = prepared(home, origin)
 

@@ -78,7 +78,7 @@ def test_nothing_is_changed_before_mam_0_1_0_is_kept_out(folder: Path) -> None:
     assert states == {False, True}
 
 
-def test_a_database_that_was_finished_before_mam_0_1_0_was_kept_out_is_made_anew(folder: Path) -> None:
+def test_a_database_finished_before_the_old_mam_was_locked_out_is_rebuilt(folder: Path) -> None:
     """The old one may have written since then."""
     path = folder / "jobs"
 

@@ -23,7 +23,7 @@ ASKS = 40
 
 
 @pytest.mark.parametrize("seed", range(2 * DOSE - 1))
-def test_a_crowd_goes_on_with_the_standby(folder: Path, seed: int) -> None:
+def test_many_workers_continue_on_the_standby(folder: Path, seed: int) -> None:
     with TemporaryDirectory(prefix="mam-pg-") as name:
         os.chmod(name, 0o755)
         primary = PrivateServer(Path(name) / "primary")

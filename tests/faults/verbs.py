@@ -38,6 +38,8 @@ COMMANDS = {
     "trust": "trust .mam/config.toml",
     "skill install": "skill install --user --yes",
     "register for a worker": "register true --agent shell --agent-session shop --timeout 600",
+    "token create": "token create ci-{chance} --scope read",
+    "token pair": "token pair phone-{chance} --scope read",
     "worker": "worker --agent-session shop --once --lease 1 --grace 0",
     "inbox once": "inbox once --root root --agent shell --concurrency 0",
     "migrate": "DELEGATE_JOB_LOGS_DIR=logs-of-copies migrate {origin} {moved}",
@@ -47,7 +49,7 @@ COMMANDS = {
 """In a life that goes on: {running}, {pending} and {ended} are jobs of it. What the others need has `props.py`. Words
 with = before the verb are of its environment, and STDIN is the file that it reads."""
 
-GROUPS = ("agents", "config", "skill", "inbox")
+GROUPS = ("agents", "config", "skill", "inbox", "token")
 """Verbs that have verbs of their own."""
 
 
@@ -59,8 +61,11 @@ def parted(command: str) -> tuple[dict[str, str], list[str]]:
 
 
 ELSEWHERE = {
+    "mcp": "mcp/test_kills.py",
     "apply": "work/test_apply.py",
     "run": "work/test_run_command.py",
+    "serve": "serve/test_process.py",
+    "token revoke": "serve/test_token_verbs.py",
     "rebuild": "faults/test_kills.py",
     "answer": "faults/test_kills.py",
     "subscribe": "bus/test_subscribe_all.py",
@@ -80,6 +85,7 @@ READERS = {
     "brief", "where", "doctor",
     "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "diff", "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
+    "token list",
 }  # fmt: skip
 """They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a
 store of its own that ends with it."""

@@ -47,7 +47,7 @@ def adopted(registry: Registry) -> list[tuple[str, str]]:
         {"cost": float("inf")},
     ],
 )
-def test_a_value_that_no_store_can_hold_is_one_bad_record(store_dir: StoreDir, field: dict[str, Any]) -> None:
+def test_an_unstorable_value_is_one_bad_record(store_dir: StoreDir, field: dict[str, Any]) -> None:
     registry = store_dir.open()
     text = json.dumps(old_record(EVIL, **field)).replace("Infinity", "1e400")
     store_dir.file(EVIL).write_text(text, encoding="utf-8")
@@ -74,9 +74,7 @@ WRITTEN = {"registry": {"epoch": "x", "version": 9, "digest": "0"}}
         ("running", FORGED), ("completed", FORGED), ("pending", WRITTEN), ("completed", WRITTEN),
     ],
 )  # fmt: skip
-def test_whatever_a_record_claims_to_be_the_registry_goes_on(
-    store_dir: StoreDir, field: dict[str, Any], status: str
-) -> None:
+def test_the_registry_survives_any_content_of_a_record(store_dir: StoreDir, field: dict[str, Any], status: str) -> None:
     registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex", timeout_sec=10).job.job_id
     store_dir.rename_in(EVIL, old_record(EVIL, status=status, **field))
@@ -106,7 +104,7 @@ ODD = pytest.mark.parametrize("make", [a_directory, a_link, a_pipe])
 
 
 @ODD
-def test_an_event_log_that_is_none_is_replaced(store_dir: StoreDir, make: Callable[[Path], None]) -> None:
+def test_an_invalid_event_log_is_replaced(store_dir: StoreDir, make: Callable[[Path], None]) -> None:
     registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
     make(store_dir.path / f"{job_id}.events.log")
@@ -118,7 +116,7 @@ def test_an_event_log_that_is_none_is_replaced(store_dir: StoreDir, make: Callab
 
 
 @ODD
-def test_a_record_that_is_none_is_kept_aside_and_replaced(store_dir: StoreDir, make: Callable[[Path], None]) -> None:
+def test_an_invalid_record_is_moved_aside_and_replaced(store_dir: StoreDir, make: Callable[[Path], None]) -> None:
     registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
     store_dir.file(job_id).unlink()
@@ -132,7 +130,7 @@ def test_a_record_that_is_none_is_kept_aside_and_replaced(store_dir: StoreDir, m
 
 
 @ODD
-def test_a_temporary_file_that_is_none_stops_no_act(store_dir: StoreDir, make: Callable[[Path], None]) -> None:
+def test_a_foreign_temporary_file_stops_no_act(store_dir: StoreDir, make: Callable[[Path], None]) -> None:
     registry = store_dir.open()
     job_id = registry.register(prompt="p", agent="codex").job.job_id
     make(store_dir.path / f".{job_id}.tmp")

@@ -139,7 +139,7 @@ def test_a_directory_of_another_user_is_refused(store_dir: StoreDir) -> None:
         store_dir.open()
 
 
-def test_a_directory_that_everybody_can_write_is_refused(store_dir: StoreDir) -> None:
+def test_a_world_writable_directory_is_rejected(store_dir: StoreDir) -> None:
     store_dir.path.chmod(0o777)
     with pytest.raises(StoreUnavailable, match="every user"):
         store_dir.open()

@@ -96,7 +96,7 @@ def test_another_thread_of_the_same_process_has_to_wait(store_dir: StoreDir) -> 
     assert len(outcomes) == 1
 
 
-def test_a_child_that_goes_on_does_not_keep_the_lock(store_dir: StoreDir) -> None:
+def test_a_child_process_does_not_inherit_the_lock(store_dir: StoreDir) -> None:
     """A tmux server, say, started while the lock was held."""
     with registry_lock(str(store_dir.path)):
         child = subprocess.Popen(["sleep", "600"], close_fds=False)
@@ -198,7 +198,7 @@ def test_a_registry_deleted_while_open_is_missing_not_made_again(store_dir: Stor
     assert not store_dir.path.exists()
 
 
-def test_a_registry_that_was_removed_and_made_anew_is_a_new_one(store_dir: StoreDir) -> None:
+def test_a_registry_removed_and_created_again_is_a_new_one(store_dir: StoreDir) -> None:
     registry = Registry(FilesStore(str(store_dir.path)))
     old = registry.register(prompt="old", agent="codex").job.job_id
     shutil.rmtree(store_dir.path)

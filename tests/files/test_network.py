@@ -75,7 +75,7 @@ def test_several_processes_share_the_work(store_dir: StoreDir, network: Path) ->
     check(store_dir, registry)
 
 
-def test_a_store_that_was_on_a_local_disk_goes_on_there(store_dir: StoreDir, tmp_path: Path) -> None:
+def test_a_store_moved_to_a_network_disk_keeps_working(store_dir: StoreDir, tmp_path: Path) -> None:
     local = store_dir.open()
     job_id = local.register(prompt="p", agent="codex").job.job_id
     store_dir.close()

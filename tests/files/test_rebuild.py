@@ -66,9 +66,7 @@ def empty(store_dir: StoreDir) -> None:
 
 
 @pytest.mark.parametrize("how", [lose, damage, empty])
-def test_a_database_that_is_lost_or_damaged_is_made_anew(
-    store_dir: StoreDir, mam: Mam, how: Callable[[StoreDir], None]
-) -> None:
+def test_a_lost_or_damaged_database_is_rebuilt(store_dir: StoreDir, mam: Mam, how: Callable[[StoreDir], None]) -> None:
     filled(store_dir)
     before = contents(store_dir.open().store)[0]
     store_dir.close()

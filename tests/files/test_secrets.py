@@ -55,7 +55,7 @@ def test_what_others_write_is_seen(file: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", [b'{"torn":{"auth', b'{"a":{"auth_token":"1"}}\nnonsense\n', b"[1]\n", b"\xff\n"])
-def test_what_nobody_can_read_is_put_aside_and_the_rest_stays(file: Path, broken: bytes) -> None:
+def test_an_unreadable_secret_is_set_aside_and_the_rest_remains(file: Path, broken: bytes) -> None:
     file.write_bytes(b'{"whole":{"auth_token":"0"}}\n' + broken)
     kept = Secrets(str(file))
     assert kept.of("whole") == {"auth_token": "0"}

@@ -28,7 +28,7 @@ def old(tmp_path: Path) -> Path:
     return tmp_path / "jobs"
 
 
-def test_everything_is_there_afterwards_and_work_goes_on(old: Path) -> None:
+def test_all_jobs_survive_and_work_continues(old: Path) -> None:
     store = FilesStore(str(old))
     check_everything_is_there(store)
     assert store.secrets("extra000") == {"auth_token": "sssecret"}

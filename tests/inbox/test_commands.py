@@ -23,7 +23,7 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def test_once_takes_what_is_there_runs_it_and_says_where_it_is(desk: Desk) -> None:
+def test_once_runs_the_present_files_and_names_their_outcomes(desk: Desk) -> None:
     desk.drop("echo hello")
     desk.drop("echo world", "y.prompt.md")
     lines = desk.once()
@@ -37,7 +37,7 @@ def test_once_takes_what_is_there_runs_it_and_says_where_it_is(desk: Desk) -> No
     assert desk.once() == []
 
 
-def test_once_says_by_its_exit_code_how_it_went(desk: Desk) -> None:
+def test_once_reports_the_outcome_by_its_exit_code(desk: Desk) -> None:
     desk.drop("true", "good.prompt.md")
     desk.drop("exit 1", "bad.prompt.md")
     desk.drop("", "empty.prompt.md")
@@ -194,7 +194,7 @@ def test_settings_that_are_wrong_are_named(desk: Desk, table: str, words: str) -
     desk("inbox", "once").failed(2, words)
 
 
-def test_the_project_may_not_say_where_repositories_are(desk: Desk) -> None:
+def test_a_project_may_not_set_the_directory_of_repositories(desk: Desk) -> None:
     (desk.here / ".mam").mkdir()
     (desk.here / ".mam" / "config.toml").write_text('[repos]\n"acme/shop" = "/etc"\n')
     ran = desk("inbox", "once")

@@ -218,7 +218,7 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def test_a_store_that_is_away_loses_nothing(world: World) -> None:
+def test_an_unreachable_store_loses_nothing(world: World) -> None:
     inbox = world.open()
     world.drop()
     world.jobs.rename(world.folder / "away")

@@ -162,7 +162,7 @@ def test_a_hostile_mirror_stops_no_start(desk: Desk, name: str) -> None:
     assert json.loads((folder / "job.json").read_bytes())["state"] == "queued"
 
 
-def test_a_time_that_is_none_in_the_mirror_stops_no_pruning(desk: Desk) -> None:
+def test_an_invalid_time_in_the_mirror_stops_no_pruning(desk: Desk) -> None:
     desk.configure(queue="keep_days = 1")
     desk.drop("echo first\n", "first.prompt.md")
     printed_about(desk, "first")

@@ -81,13 +81,13 @@ SPOILT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_what_is_whole_is_taken_for_whole() -> None:
+def test_a_valid_record_passes_both_checks() -> None:
     assert schema_problem(GOOD) is None
     VALIDATOR.validate(GOOD)
 
 
 @pytest.mark.parametrize("how", SPOILT)
-def test_what_is_spoilt_is_known_to_mam_and_to_the_schema(how: str) -> None:
+def test_mam_and_the_schema_reject_the_same_damaged_records(how: str) -> None:
     """6: the older validator let most of these pass."""
     record = {**copy.deepcopy(GOOD), **SPOILT[how]}
     assert schema_problem(record) is not None

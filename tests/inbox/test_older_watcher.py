@@ -30,7 +30,7 @@ def state(desk: Desk, job_id: str) -> dict[str, object]:
     return record
 
 
-def test_a_failure_that_may_pass_goes_back_to_the_queue_and_keeps_its_file(desk: Desk) -> None:
+def test_a_retryable_failure_returns_to_the_queue_and_keeps_its_file(desk: Desk) -> None:
     desk.configure(queue="max_retries = 1")
     desk.drop("mam fail --retryable --reason git-error")
     _on_path(desk)
@@ -117,7 +117,7 @@ def test_everything_stays_below_the_root(desk: Desk, tmp_path: Path) -> None:
     assert sorted(os.listdir(desk.here)) == [".mam"]
 
 
-def test_the_mirror_is_where_the_settings_say(desk: Desk, tmp_path: Path) -> None:
+def test_the_settings_name_the_directory_of_the_mirror(desk: Desk, tmp_path: Path) -> None:
     desk.configure(queue=f'jobs_root = "{tmp_path}/older/jobs"')
     desk.drop("true")
     ((job_id, _, _),) = desk.once()

@@ -80,7 +80,7 @@ def test_a_repository_that_is_a_directory_gets_the_branch_without_being_asked(sh
     assert shop.source.worktrees() == [str(shop.source.path)]
 
 
-def test_without_a_push_the_outcome_says_how_to_have_the_branch(shop: Shop) -> None:
+def test_without_a_push_the_outcome_shows_how_to_fetch_the_branch(shop: Shop) -> None:
     shop.desk.drop("echo new > new.txt")
     shop.desk.once()
     assert shop.remote.branches() == {"main", "feature-xyz"}
@@ -118,7 +118,7 @@ def test_a_request_that_cannot_be_opened_is_an_error_that_keeps_the_work(shop: S
     assert len(shop.remote.branches()) == 3
 
 
-def test_a_push_that_is_refused_is_an_error_that_says_where_the_work_is(shop: Shop) -> None:
+def test_a_rejected_push_is_an_error_that_names_the_branch(shop: Shop) -> None:
     hook = shop.remote.path / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'not today' >&2; exit 1\n")

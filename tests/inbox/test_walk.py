@@ -45,7 +45,7 @@ def test_temporary_files_are_no_prompts(name: str) -> None:
     assert not is_prompt(name)
 
 
-def test_a_path_says_owner_repository_and_branch() -> None:
+def test_a_path_gives_owner_repository_and_branch() -> None:
     assert parse_target("o/r/b/x.prompt.md", "multi-owner", None, None) == Target(owner="o", repo="r", branch="b")
     assert parse_target("o/r/b/deep/er/x.prompt.md", "multi-owner", None, None).branch == "b"
     assert parse_target("r/b/x.prompt.md", "single-owner", "me", None) == Target(owner="me", repo="r", branch="b")
@@ -57,7 +57,7 @@ def test_a_path_says_owner_repository_and_branch() -> None:
     ("rel", "mode"),
     [("o/r/x.prompt.md", "multi-owner"), ("r/x.prompt.md", "single-owner"), ("x.prompt.md", "multi-owner")],
 )
-def test_a_path_that_is_too_short_says_what_it_should_be(rel: str, mode: str) -> None:
+def test_an_error_for_a_short_path_shows_the_expected_form(rel: str, mode: str) -> None:
     with pytest.raises(BadInput, match="too short: it belongs in inbox/<"):
         parse_target(rel, mode, "me", None)
 
@@ -185,7 +185,7 @@ def test_the_outcome_of_a_completed_job_is_written_and_then_archived(world: Worl
     assert world.files("finished") == [f"{WHERE}/x.done.md"]
 
 
-def test_a_failed_job_says_why_and_keeps_its_prompt_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_failed_job_states_the_reason_and_archives_its_prompt_if_asked(tmp_path: Path) -> None:
     world = World(tmp_path, failure_archive=True)
     inbox = world.open()
     world.drop("x.prompt.md", "do it\n")
@@ -287,7 +287,7 @@ def test_a_return_to_the_queue_is_shown_as_a_failure_first(world: World, monkeyp
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"job_id": "no"}', "gone", "other state", "left over", "retries"])
-def test_a_spoilt_mirror_is_repaired_on_start(world: World, damage: str) -> None:
+def test_a_damaged_mirror_is_repaired_on_start(world: World, damage: str) -> None:
     world.drop("x.prompt.md")
     world.open().run_cycle()
     world.close()

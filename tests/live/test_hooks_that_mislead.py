@@ -88,7 +88,7 @@ def test_a_usage_limit_pauses_the_agent_and_costs_the_job_nothing(stage: Stage) 
     assert (pause["agent"], pause["probe"]) == ("claude-code", job_id)
 
 
-def test_an_agent_that_may_run_nothing_says_in_words_that_it_cannot_be_done(stage: Stage) -> None:
+def test_an_agent_that_may_run_nothing_reports_in_text(stage: Stage) -> None:
     stage.agent()
     job_id = stage.register("agent: say CANNOT BE DONE: the file is not there")
 
@@ -98,7 +98,7 @@ def test_an_agent_that_may_run_nothing_says_in_words_that_it_cannot_be_done(stag
     assert (job["status"], job["reason"]) == ("error", "the file is not there")
 
 
-def test_a_missing_artifact_is_an_error_whatever_the_hooks_say(stage: Stage) -> None:
+def test_a_missing_artifact_is_an_error_even_if_the_hooks_report_success(stage: Stage) -> None:
     stage.agent()
     job_id = stage.register("agent: say I did it", "--artifact", "notes.txt")
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.external
 
 
 @pytest.mark.parametrize("tool", ["claude-code", "codex"])
-def test_a_job_is_done_by_the_session_and_its_hooks_tell_so(stage: Stage, tool: str) -> None:
+def test_a_session_does_a_job_and_its_hooks_report_it(stage: Stage, tool: str) -> None:
     stage.agent("claude", tool)
     job_id = stage.register("agent: write notes.txt made\nagent: say All is written.", "--artifact", "notes.txt")
 

@@ -49,7 +49,7 @@ def test_a_turn_that_ended_while_no_worker_was_there_is_judged_by_the_next(stage
     assert (job["status"], job["result"], len(stage.typed())) == ("completed", "unseen", 1)
 
 
-def test_a_worker_that_has_to_go_hands_back_and_leaves_the_session_at_it(stage: Stage) -> None:
+def test_a_worker_that_shuts_down_releases_the_job_and_leaves_the_session_working(stage: Stage) -> None:
     stage.agent()
     gate = stage.folder / "gate"
     job_id = stage.register(f"agent: await {gate}\nagent: say at last")

@@ -62,7 +62,7 @@ def test_only_the_end_of_this_very_turn_counts(tmp_path: Path) -> None:
     assert end_in_transcript("codex", str(tmp_path / "none"), "t0") is None
 
 
-def test_a_session_that_its_vendor_refused_is_not_taken_for_busy(stage: Stage) -> None:
+def test_a_session_rejected_by_its_vendor_is_not_busy(stage: Stage) -> None:
     stage.agent("codex", "codex", given=("--transcript", str(stage.folder / "rollout.jsonl")))
     job_id = stage.register(f"agent: refused {LIMIT}", name="codex", tool="codex")
 

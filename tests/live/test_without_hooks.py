@@ -53,7 +53,7 @@ def test_a_session_that_was_adopted_serves_jobs_too(stage: Stage) -> None:
     assert (job["status"], job["result"], job["run"]["session"]["proof"]) == ("completed", "adopted", "screen")
 
 
-def test_what_an_agent_says_goes_to_the_worker_of_its_session(stage: Stage) -> None:
+def test_reports_of_an_agent_reach_the_worker_of_its_session(stage: Stage) -> None:
     stage.agent()
     elsewhere = stage.folder / "elsewhere"
     elsewhere.mkdir()
@@ -107,7 +107,7 @@ def test_a_turn_that_a_person_interrupted_is_not_done(stage: Stage) -> None:
     assert (stage.job(job_id)["status"], stage.job(job_id)["result"]) == ("completed", "by hand")
 
 
-def test_the_brief_is_the_sessions_alone_and_says_where_to_work(stage: Stage) -> None:
+def test_the_brief_is_readable_only_by_the_session_and_names_the_directory(stage: Stage) -> None:
     stage.agent()
     gate = stage.folder / "gate"
     stage.register(f"agent: await {gate}")

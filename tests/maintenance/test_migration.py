@@ -35,7 +35,7 @@ def test_from_files_to_sqlite_to_postgresql_and_back(tmp_path: Path, database: s
 
 
 @pytest.mark.parametrize("kind", ["files", "sqlite"])
-def test_work_goes_on_where_the_jobs_went(tmp_path: Path, kind: str) -> None:
+def test_work_continues_in_the_new_store(tmp_path: Path, kind: str) -> None:
     furnish(made(str(tmp_path / "from")), 40)
     target = str(tmp_path / "to") if kind == "files" else f"sqlite://{tmp_path}/to.db"
     migrate(str(tmp_path / "from"), target)
@@ -111,7 +111,7 @@ class Restless(StoreSource):
         return super().state()
 
 
-def test_a_source_that_never_rests_is_refused(tmp_path: Path) -> None:
+def test_a_source_that_changes_all_the_time_is_rejected(tmp_path: Path) -> None:
     origin = made(str(tmp_path / "from"))
     furnish(origin, 20)
     target = str(tmp_path / "to")

@@ -84,7 +84,7 @@ def test_a_consumer_that_has_read_everything_is_not_silent(registry: Registry, c
     assert silent_consumers(registry.store, DAYS) == []
 
 
-def test_history_and_sums_stay_for_those_who_come_later(mam: Mam) -> None:
+def test_history_and_sums_remain_for_later_readers(mam: Mam) -> None:
     job = mam.register("p", "-s", "run")
     mam("pick", "-s", "run")
     mam("complete", job, "--result", "done")

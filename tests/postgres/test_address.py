@@ -34,16 +34,16 @@ def settings(url: str) -> dict[str, str]:
         "localhost,db.example.org",
     ],
 )
-def test_a_host_that_is_not_this_one_must_prove_who_it_is(host: str) -> None:
+def test_a_remote_host_must_present_a_certificate(host: str) -> None:
     assert settings(f"postgresql://me@{host}/jobs")["sslmode"] == "verify-full"
 
 
-def test_a_host_given_by_its_number_alone_must_prove_who_it_is() -> None:
+def test_a_host_given_by_address_must_present_a_certificate() -> None:
     assert settings("postgresql:///jobs?hostaddr=203.0.113.5")["sslmode"] == "verify-full"
 
 
 @pytest.mark.parametrize("variable", ["PGHOST", "PGHOSTADDR"])
-def test_a_host_that_the_environment_names_must_prove_who_it_is(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_a_host_from_the_environment_must_present_a_certificate(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     monkeypatch.setenv(variable, "203.0.113.5")
     assert settings("postgresql:///jobs")["sslmode"] == "verify-full"
 
@@ -53,7 +53,7 @@ def test_this_host_needs_no_proof(host: str) -> None:
     assert "sslmode" not in settings(f"postgresql://me@{host}/jobs")
 
 
-def test_who_asks_for_less_gets_it() -> None:
+def test_a_weaker_sslmode_of_the_address_is_used() -> None:
     assert settings("postgresql://me@db.example.org/jobs?sslmode=require")["sslmode"] == "require"
 
 
@@ -102,7 +102,7 @@ def test_no_password_is_shown_however_badly_it_was_written(url: str) -> None:
     assert SECRET not in shown
 
 
-def test_an_address_that_cannot_be_read_is_told_in_one_line() -> None:
+def test_an_unreadable_address_is_reported_in_one_line() -> None:
     with pytest.raises(MamError, match="nonsense") as caught:
         Server("postgresql://me@db.example.org/jobs?nonsense=1")
     assert caught.value.exit_code == 2
@@ -140,7 +140,7 @@ def test_several_hosts_are_shown_each_with_its_port() -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://h/jobs?bogus=1", "postgresql://h/jobs?sslmode=require&bogus=1&port=2"])
-def test_a_parameter_that_nobody_knows_is_named(url: str) -> None:
+def test_an_unknown_parameter_is_named(url: str) -> None:
     with pytest.raises(MamError, match="there is no parameter 'bogus'"):
         Server(url)
 
@@ -175,7 +175,7 @@ def refused_by(url: str) -> str:
 WHY = "mam connects to a host that is not local only over TLS with a verified certificate"
 
 
-def test_without_tls_it_is_said_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unencrypted_connection_is_reported_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_is_local", lambda _host: False)
     with listening(b"N") as url:
         said = refused_by(url)
@@ -183,9 +183,7 @@ def test_without_tls_it_is_said_why_and_what_to_do(monkeypatch: pytest.MonkeyPat
         assert words in said
 
 
-def test_without_a_certificate_to_check_by_it_is_said_why_and_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_missing_certificate_is_reported_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(connection, "_is_local", lambda _host: False)
     with listening(b"S") as url:
         missing = refused_by(f"{url}?sslrootcert={tmp_path}/root.crt")
@@ -193,7 +191,7 @@ def test_without_a_certificate_to_check_by_it_is_said_why_and_what_to_do(
         assert words in missing
 
 
-def test_who_asked_for_tls_is_not_told_that_mam_did() -> None:
+def test_a_user_who_asked_for_tls_gets_no_hint_about_it() -> None:
     with listening(b"N") as url:
         said = refused_by(f"{url}?sslmode=require")
     assert "sslmode=disable" in said

@@ -37,23 +37,23 @@ def refused(ran: Ran, code: int, *words: str) -> None:
 # -- nobody there, or not for you ------------------------------------------------------------------------------------
 
 
-def test_a_server_that_is_away_at_the_start(mam: Mam, tmp_path: Path) -> None:
+def test_a_server_that_is_unreachable_at_the_start(mam: Mam, tmp_path: Path) -> None:
     for verb in VERBS:
         refused(mam(*verb, MAM_STORE=f"postgresql://me:{SECRET}@127.0.0.1:1/jobs"), 9, "127.0.0.1")
     refused(mam("list", "--store", f"postgresql://me:{SECRET}@/jobs?host={tmp_path}"), 9, str(tmp_path))
 
 
-def test_a_server_that_is_away_is_said_to_refuse_or_not_to_be_there(mam: Mam, tmp_path: Path) -> None:
+def test_an_unreachable_server_is_reported_as_refusing_or_missing(mam: Mam, tmp_path: Path) -> None:
     refused(mam("list", "--store", "postgresql://127.0.0.1:1/jobs"), 9, "refused")
     refused(mam("list", "--store", f"postgresql:///jobs?host={tmp_path}"), 9, "No such file")
 
 
-def test_settings_that_the_driver_refuses_are_told(mam: Mam) -> None:
+def test_settings_that_the_driver_rejects_are_reported(mam: Mam) -> None:
     url = f"postgresql://me:{SECRET}@127.0.0.1:1/jobs?connect_timeout=x"
     refused(mam("list", "--store", url), 9, "connect_timeout")
 
 
-def test_an_address_that_is_none(mam: Mam) -> None:
+def test_an_invalid_address(mam: Mam) -> None:
     ran = mam("list", "--store", f"postgresql://me:{SECRET}@h/jobs?nonsense=1")
     assert (ran.code, ran.out) == (2, "")
     assert SECRET not in ran.stderr
@@ -178,7 +178,7 @@ def test_a_newer_schema_is_refused_and_not_rewritten(mam: Mam, database: str, ad
     assert admin.execute("SELECT version FROM mam.store").fetchall() == [(999,)]
 
 
-def test_an_older_schema_says_how_to_bring_it_up_to_date(
+def test_an_older_schema_names_the_command_that_upgrades_it(
     mam: Mam, database: str, admin: psycopg.Connection[Any]
 ) -> None:
     create_postgres_store(database)
@@ -198,7 +198,7 @@ def test_what_init_prints_makes_a_store_that_works(mam: Mam, database: str, admi
 # -- slow, full, read-only ---------------------------------------------------------------------------------------------
 
 
-def test_a_statement_that_takes_too_long_is_given_up(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_statement_that_takes_too_long_is_an_error(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     create_postgres_store(database)
     monkeypatch.setattr(limits, "STATEMENT_SECONDS", 0.1)
     store = PostgresStore(database)
@@ -215,9 +215,7 @@ def test_a_statement_that_takes_too_long_is_given_up(database: str, monkeypatch:
     store.close()
 
 
-def test_a_statement_that_somebody_cancels_is_not_said_to_take_long(
-    database: str, admin: psycopg.Connection[Any]
-) -> None:
+def test_a_cancelled_statement_is_not_reported_as_slow(database: str, admin: psycopg.Connection[Any]) -> None:
     create_postgres_store(database)
     registry = Registry(PostgresStore(database))
     registry.register(prompt="p", agent="codex", job_id="one")
@@ -232,7 +230,7 @@ def test_a_statement_that_somebody_cancels_is_not_said_to_take_long(
     registry.store.close()
 
 
-def test_a_server_that_became_read_only_is_told(mam: Mam, database: str, admin: psycopg.Connection[Any]) -> None:
+def test_a_server_that_became_read_only_is_reported(mam: Mam, database: str, admin: psycopg.Connection[Any]) -> None:
     create_postgres_store(database)
     admin.execute("ALTER ROLE mam SET default_transaction_read_only = on")
     try:

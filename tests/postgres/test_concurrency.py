@@ -162,7 +162,7 @@ def test_an_id_that_another_took_in_between_is_refused(store: DisturbedStore, ot
     check_journal(other)
 
 
-def test_a_claim_skips_what_another_has_in_its_hands_and_waits_for_nobody(store: DisturbedStore, url: str) -> None:
+def test_a_claim_skips_locked_jobs_without_waiting(store: DisturbedStore, url: str) -> None:
     first, second = register_jobs(Registry(store), 2)
     with psycopg.connect(url) as holder:
         holder.execute("SELECT FROM mam.job WHERE job_id = %s FOR UPDATE", (first,))
@@ -187,7 +187,7 @@ def test_an_act_that_others_outrun_again_and_again_locks_the_row(store: Disturbe
     check_journal(other)
 
 
-def test_who_comes_after_a_job_that_ends_meanwhile_hears_of_its_end(
+def test_a_dependent_registered_during_the_end_of_a_job_sees_it(
     store: DisturbedStore, other: PostgresStore, url: str
 ) -> None:
     """The end is one statement, sent before the mark of the registration is committed; it waits, and sees it."""
@@ -213,7 +213,7 @@ def test_who_comes_after_a_job_that_ends_meanwhile_hears_of_its_end(
 # -- news ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_entry_is_news_and_who_finds_nothing_is_silent(store: DisturbedStore, url: str) -> None:
+def test_every_entry_notifies_and_an_empty_claim_does_not(store: DisturbedStore, url: str) -> None:
     with listening(url) as ear:
         register_jobs(Registry(store))
         assert heard(ear, url) == 1
@@ -280,7 +280,7 @@ def test_a_store_opened_before_a_fork_works_in_both(store: DisturbedStore) -> No
     check_journal(store)
 
 
-def test_who_has_waited_before_a_fork_can_wait_in_the_child(store: DisturbedStore) -> None:
+def test_a_wait_works_in_a_forked_child(store: DisturbedStore) -> None:
     offset = store.end_offset()
     store.wait(offset, 0.01)
     assert in_a_child(lambda: store.wait(offset, 0.01) in (True, False)) == 0
@@ -355,7 +355,7 @@ def wire(server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[tup
     [(verb, 1) for verb in ("register", "pick", "publish", "complete", "next_seq", "release")]
     + [(verb, 2) for verb in ("register", "publish", "next_seq", "release")],
 )
-def test_a_wire_cut_before_the_answer_is_heard(
+def test_a_connection_cut_before_the_answer(
     wire: tuple[Proxy, str], server: PrivateServer, verb: str, answer: int
 ) -> None:
     proxy, address = wire

@@ -64,7 +64,7 @@ def test_the_database_refuses_most_damage(other: PostgresStore, url: str, damage
 
 
 @pytest.mark.parametrize(("damage", "verb"), PAIRS)
-def test_a_row_that_was_spoilt_is_told_in_one_line(other: PostgresStore, url: str, damage: str, verb: str) -> None:
+def test_an_unreadable_row_is_one_clear_line(other: PostgresStore, url: str, damage: str, verb: str) -> None:
     registry = Registry(other)
     registry.register(prompt="p", agent="a", job_id="bad")
     assert registry.pick("a", owner="me") is not None
@@ -80,7 +80,7 @@ def test_a_row_that_was_spoilt_is_told_in_one_line(other: PostgresStore, url: st
 
 
 @pytest.mark.parametrize("damage", SPOILT)
-def test_a_pending_row_that_was_spoilt_is_in_nobodys_way(other: PostgresStore, url: str, damage: str) -> None:
+def test_an_unreadable_pending_row_blocks_no_claim(other: PostgresStore, url: str, damage: str) -> None:
     """It is set aside, named, and comes back when it is mended."""
     registry = Registry(other)
     registry.register(prompt="p", agent="a", priority=1, job_id="bad")
@@ -103,7 +103,7 @@ def test_a_pending_row_that_was_spoilt_is_in_nobodys_way(other: PostgresStore, u
 
 
 @pytest.mark.parametrize("damage", SPOILT)
-def test_a_lost_row_that_was_spoilt_keeps_no_sweep_up(other: PostgresStore, url: str, damage: str) -> None:
+def test_an_expired_unreadable_row_does_not_stop_a_sweep(other: PostgresStore, url: str, damage: str) -> None:
     registry = Registry(other)
     for job_id in ("bad", "lost"):
         registry.register(prompt="p", agent="a", job_id=job_id)

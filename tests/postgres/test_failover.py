@@ -133,7 +133,7 @@ def test_what_an_asynchronous_standby_lacks_is_noticed(
     other.close()
 
 
-def test_a_consumer_goes_on_after_what_was_lost(pair: tuple[PrivateServer, Standby], tmp_path: Path) -> None:
+def test_a_consumer_continues_after_lost_entries(pair: tuple[PrivateServer, Standby], tmp_path: Path) -> None:
     primary, standby = pair
     store = PostgresStore(address(primary, standby))
     registry = Registry(store)

@@ -219,7 +219,7 @@ def test_a_server_that_stays_away_is_reported_and_nothing_is_half_done(
     crashing.check()
 
 
-def test_a_backend_that_dies_at_every_commit_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mam_stops_retrying_a_backend_that_dies_at_every_commit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres, "PATIENCE_SECONDS", 0.05)
     deaths = itertools.count(1)
 
@@ -232,7 +232,7 @@ def test_a_backend_that_dies_at_every_commit_is_given_up(world: World, monkeypat
         world.registry.register(prompt="p", agent="codex")
 
 
-def test_who_waits_sleeps_through_lost_backends_and_a_restart(server: PrivateServer, crashing: World) -> None:
+def test_a_wait_survives_lost_backends_and_a_restart(server: PrivateServer, crashing: World) -> None:
     job_id = crashing.registry.register(prompt="awaited", agent="codex").job.job_id
     seen: list[Status] = []
     waiter = PostgresStore(crashing.url)
@@ -251,7 +251,7 @@ def test_who_waits_sleeps_through_lost_backends_and_a_restart(server: PrivateSer
     waiter.close()
 
 
-def test_who_begins_to_wait_while_the_server_restarts_is_patient(server: PrivateServer, crashing: World) -> None:
+def test_a_wait_that_starts_during_a_restart_succeeds(server: PrivateServer, crashing: World) -> None:
     offset = crashing.store.end_offset()
     crash(server)
     starting = threading.Thread(target=server.start)

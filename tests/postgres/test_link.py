@@ -64,7 +64,7 @@ def link() -> Iterator[Link]:
     link.remove()
 
 
-def test_a_host_whose_link_was_cut_keeps_its_agent_and_goes_on(mam: Mam, link: Link, tmp_path: Path) -> None:
+def test_a_host_keeps_its_agent_through_a_short_network_failure(mam: Mam, link: Link, tmp_path: Path) -> None:
     with TemporaryDirectory(prefix="mam-pg-") as name, socket.socket() as free:
         os.chmod(name, 0o755)
         free.bind(("127.0.0.1", 0))

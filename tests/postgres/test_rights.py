@@ -104,20 +104,20 @@ def test_the_directory_works_for_a_role_that_only_works(
     assert mam("agents", "cleanup").line.startswith("applied\tbad")
 
 
-def test_a_role_without_any_right_is_told_so(mam: Mam, database: str, worker: str) -> None:
+def test_a_role_without_rights_gets_a_clear_error(mam: Mam, database: str, worker: str) -> None:
     for verb in VERBS:
         ran = mam(*verb, "--store", address_for("worker", database))
         refused(ran, 9, "is there, but role worker may not use it", "its owner grants that (docs/stores.md)")
         assert "mam init" not in ran.stderr, "it would make nothing"
 
 
-def test_a_role_that_nobody_has_named_is_named(
+def test_the_error_names_the_role_if_the_address_does_not(
     mam: Mam, database: str, worker: str, admin: psycopg.Connection[Any]
 ) -> None:
     refused(mam("list", "--store", database.replace("//mam@", "//"), PGUSER="worker"), 9, "role worker may not use it")
 
 
-def test_a_role_that_may_only_read_is_told_so_and_changes_nothing(
+def test_a_read_only_role_gets_a_clear_error_and_changes_nothing(
     mam: Mam, database: str, worker: str, admin: psycopg.Connection[Any]
 ) -> None:
     admin.execute("GRANT USAGE ON SCHEMA mam TO worker; GRANT SELECT ON ALL TABLES IN SCHEMA mam TO worker")
@@ -131,7 +131,7 @@ def test_a_role_that_may_only_read_is_told_so_and_changes_nothing(
     assert mam("status", "one", "--store", url).line == "pending"
 
 
-def test_a_role_that_may_not_make_a_schema_is_told_so(
+def test_a_role_that_may_not_create_a_schema_gets_a_clear_error(
     mam: Mam, database: str, worker: str, admin: psycopg.Connection[Any]
 ) -> None:
     admin.execute("DROP SCHEMA mam CASCADE")
@@ -139,7 +139,7 @@ def test_a_role_that_may_not_make_a_schema_is_told_so(
     refused(ran, 9, "role worker may not do that (permission denied for database", "docs/stores.md")
 
 
-def test_who_prunes_needs_what_a_worker_has_and_the_janitors_rights(
+def test_prune_needs_the_rights_of_worker_and_janitor(
     database: str, worker: str, admin: psycopg.Connection[Any]
 ) -> None:
     janitors = JANITORS.replace("janitor", "worker").encode()

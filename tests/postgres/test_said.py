@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 AWAY = "postgresql://mam@127.0.0.1:1/away"
 
 
-def test_a_log_that_may_lack_lines_says_so(mam: Mam, url: str) -> None:
+def test_a_log_that_may_lack_lines_reports_it(mam: Mam, url: str) -> None:
     job = mam("register", "do it", "--agent", "shell", "--store", url).line
 
     known, away = mam("logs", job, "--store", url), mam("logs", job, "--store", AWAY)
@@ -33,7 +33,7 @@ def test_a_log_whose_store_is_gone_lacks_nothing(mam: Mam, url: str, database: s
     assert "registered" in shown.out
 
 
-def test_pick_says_that_a_key_holds_the_pending_ones_back(mam: Mam, url: str) -> None:
+def test_pick_names_the_exclusive_key_that_blocks_pending_jobs(mam: Mam, url: str) -> None:
     mam.env["MAM_STORE"] = url
     holder = mam.register("first", "--exclusive", "key", "-s", "other")
     assert mam("pick", "-s", "other").line == holder
@@ -42,7 +42,7 @@ def test_pick_says_that_a_key_holds_the_pending_ones_back(mam: Mam, url: str) ->
     mam("pick", "-s", "shell").failed(3, "1 waits for an exclusive key")
 
 
-def test_sessions_that_a_newer_mam_may_keep_elsewhere_are_not_said_to_be_none(mam: Mam, url: str) -> None:
+def test_a_directory_of_a_newer_mam_is_not_reported_as_empty(mam: Mam, url: str) -> None:
     assert mam("agents", "list", "--store", url).code == 0
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE mam.store SET version = 999")

@@ -205,7 +205,7 @@ class History:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_the_statements_do_what_the_rules_say(database: str, part: int) -> None:
+def test_the_statements_equal_the_pure_functions(database: str, part: int) -> None:
     create_postgres_store(database)
     CountingClient.wrote = Counter()
     with psycopg.connect(database, autocommit=True) as admin:

@@ -119,7 +119,7 @@ def test_nothing_is_sent_to_the_server_s_queue_while_no_one_listens(store: Distu
 
 
 @pytest.mark.parametrize("act", ["cancel", "another label"])
-def test_who_holds_a_job_hears_of_it_at_once_and_of_no_other(store: DisturbedStore, url: str, act: str) -> None:
+def test_a_holder_learns_of_changes_to_its_job_only(store: DisturbedStore, url: str, act: str) -> None:
     mine, other = register_jobs(Registry(store), label="mine"), register_jobs(Registry(store), label="other")
     waiter, woken = PostgresStore(url), list[bool]()
     interest = Interest(labels=("mine",), is_free=lambda: False, holds=mine.__contains__)
@@ -140,7 +140,7 @@ def test_who_holds_a_job_hears_of_it_at_once_and_of_no_other(store: DisturbedSto
 
 
 @pytest.mark.parametrize("way", ["a dependency", "an exclusive key", "a pause"])
-def test_what_frees_a_job_wakes_who_waits_for_it(store: DisturbedStore, url: str, way: str) -> None:
+def test_an_act_that_frees_a_job_wakes_its_waiters(store: DisturbedStore, url: str, way: str) -> None:
     registry = Registry(store)
     free = _held_back(registry, way)
     waiting = Waiting(url, 1)

@@ -240,7 +240,7 @@ def test_an_agent_reports_through_its_door(office: Office) -> None:
     assert "sandbox" not in office.mam("output", job["job_id"]).out
 
 
-def test_in_codex_sandbox_the_last_message_counts_and_mam_says_why(tmp_path: Path, model: ModelServer) -> None:
+def test_in_codex_sandbox_the_last_message_counts_and_the_brief_states_why(tmp_path: Path, model: ModelServer) -> None:
     """Its brief states it, and mam tells it to an agent that tries."""
     office = Office("codex", tmp_path, model)
     office.shell_finds_mam()

@@ -22,7 +22,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("agent", PLAIN)
-def test_an_agent_does_what_the_scripted_model_tells_it(agent: str, model: ModelServer, tmp_path: Path) -> None:
+def test_an_agent_follows_the_scripted_model(agent: str, model: ModelServer, tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()
     program, *words = PLAIN[agent]

@@ -188,7 +188,7 @@ for config in (m.BrokerConfig(), m.BrokerConfig(host="192.0.2.1")):
     assert told.splitlines() == ["BadInput", "InsecureBroker"]
 
 
-def test_a_signature_is_the_tokens_or_it_is_none(shell: Shell) -> None:
+def test_only_a_signature_by_the_token_is_valid(shell: Shell) -> None:
     told = shell.code("""
 import json, mqtt_common as m
 from mam.events.wire import to_wire

@@ -60,7 +60,7 @@ def test_the_quick_references_work_in_their_order(shell: Shell, python: str) -> 
     assert "completed" in listed[0]
 
 
-def test_pick_claims_the_oldest_of_its_label_until_there_is_none(shell: Shell) -> None:
+def test_pick_claims_the_oldest_of_its_label_until_none_is_left(shell: Shell) -> None:
     """M-04, M-05."""
     first, second = (shell.run(*REGISTER).stdout.strip() for _ in range(2))
     other = shell.run("registry.py", "pick", "--agent-session", "tmux:other")

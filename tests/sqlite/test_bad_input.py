@@ -206,7 +206,7 @@ def test_a_link_that_leads_nowhere_makes_no_file_for_those_who_only_look(mam: Ma
     assert not (tmp_path / "nowhere.db").exists()
 
 
-def test_a_link_in_a_circle_is_told(mam: Mam, tmp_path: Path) -> None:
+def test_a_circular_link_is_reported(mam: Mam, tmp_path: Path) -> None:
     (tmp_path / "a.db").symlink_to(tmp_path / "b.db")
     (tmp_path / "b.db").symlink_to(tmp_path / "a.db")
     mam("list", "--store", f"sqlite://{tmp_path}/a.db").failed(9)
@@ -250,7 +250,7 @@ def test_a_file_of_another_user_is_refused(mam: Mam, store_file: StoreFile) -> N
 
 
 @pytest.mark.parametrize("mode", [0o400, 0o000])
-def test_a_file_that_may_not_be_written_is_told(store_file: StoreFile, mode: int) -> None:
+def test_an_unwritable_file_is_reported(store_file: StoreFile, mode: int) -> None:
     needs_root()
     register_jobs(store_file.open(), job_id="one")
     store_file.close()
@@ -263,7 +263,7 @@ def test_a_file_that_may_not_be_written_is_told(store_file: StoreFile, mode: int
     assert store_file.open().store.ids_with_prefix("", 9) == ["one"]
 
 
-def test_a_directory_that_may_not_be_written_is_told(store_file: StoreFile) -> None:
+def test_an_unwritable_directory_is_reported(store_file: StoreFile) -> None:
     needs_root()
     register_jobs(store_file.open(), job_id="one")
     store_file.close()

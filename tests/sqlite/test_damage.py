@@ -63,7 +63,7 @@ def test_the_database_refuses_most_damage(store_file: StoreFile, damage: str) ->
 
 
 @pytest.mark.parametrize(("damage", "verb"), PAIRS)
-def test_a_row_that_was_spoilt_is_reported_in_one_line(store_file: StoreFile, damage: str, verb: str) -> None:
+def test_an_unreadable_row_is_reported_in_one_line(store_file: StoreFile, damage: str, verb: str) -> None:
     registry = store_file.open()
     registry.register(prompt="p", agent="a", job_id="bad")
     assert registry.pick("a", owner="me") is not None
@@ -79,7 +79,7 @@ def test_a_row_that_was_spoilt_is_reported_in_one_line(store_file: StoreFile, da
 
 
 @pytest.mark.parametrize("damage", SPOILT)
-def test_a_pending_row_that_was_spoilt_is_in_no_jobs_way(store_file: StoreFile, damage: str) -> None:
+def test_an_unreadable_pending_row_blocks_no_job(store_file: StoreFile, damage: str) -> None:
     """mam sets it aside, names it, and takes it back when it is mended."""
     registry = store_file.open()
     registry.register(prompt="p", agent="a", priority=1, job_id="bad")
@@ -102,7 +102,7 @@ def test_a_pending_row_that_was_spoilt_is_in_no_jobs_way(store_file: StoreFile, 
 
 
 @pytest.mark.parametrize("damage", SPOILT)
-def test_a_lost_row_that_was_spoilt_stops_no_sweep(store_file: StoreFile, damage: str) -> None:
+def test_an_expired_unreadable_row_stops_no_sweep(store_file: StoreFile, damage: str) -> None:
     clock = FakeClock()
     store = SqliteStore(str(store_file.path), clock)
     registry = Registry(store)
@@ -119,7 +119,7 @@ def test_a_lost_row_that_was_spoilt_stops_no_sweep(store_file: StoreFile, damage
     store.close()
 
 
-def test_a_spoilt_row_that_another_set_aside_meanwhile_is_passed_over(
+def test_an_unreadable_row_that_another_process_set_aside_is_skipped(
     store_file: StoreFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, other = store_file.open(), store_file.open()

@@ -25,7 +25,7 @@ from tests.sqlite.conftest import StoreFile
 # -- kills -----------------------------------------------------------------------------------------------------------
 
 
-def test_killed_while_it_holds_the_lock_nobody_waits(store_file: StoreFile) -> None:
+def test_a_lock_of_a_killed_process_blocks_no_one(store_file: StoreFile) -> None:
     reader, writer = os.pipe()
     child = forked(lambda: hold_until_killed(store_file, writer))
     os.read(reader, 1)
@@ -142,7 +142,7 @@ def test_what_a_child_writes_is_there_though_its_parent_closes_the_store_first(s
     assert [job.job_id for job in store_file.open().select(Query())] == ["child-2", "child-1", "before"]
 
 
-def test_who_has_waited_before_a_fork_can_wait_in_the_child(store_file: StoreFile) -> None:
+def test_a_wait_works_in_a_forked_child(store_file: StoreFile) -> None:
     store = store_file.open().store
     offset = store.end_offset()
     store.wait(offset, 0.01)
@@ -219,7 +219,7 @@ def test_no_room_for_what_those_who_have_it_open_share(small_disk: Path) -> None
     store_file.close()
 
 
-def test_no_room_to_make_it_is_told_and_it_can_be_made_later(small_disk: Path) -> None:
+def test_a_full_disk_at_creation_is_reported_and_a_later_init_works(small_disk: Path) -> None:
     ballast = fill(small_disk)
     path = small_disk / "jobs.db"
     with pytest.raises(StoreUnavailable, match=r"full|disk"):
@@ -231,7 +231,7 @@ def test_no_room_to_make_it_is_told_and_it_can_be_made_later(small_disk: Path) -
     SqliteStore(str(path)).close()
 
 
-def test_a_disk_that_became_read_only_is_told(small_disk: Path) -> None:
+def test_a_disk_that_became_read_only_is_reported(small_disk: Path) -> None:
     store_file = StoreFile(small_disk / "jobs.db")
     (job_id,) = register_jobs(store_file.open())
     store_file.close()

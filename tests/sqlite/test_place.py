@@ -39,7 +39,7 @@ def test_a_network_file_system_is_known_by_its_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuse", "fuseblk", "fuse.encfs", ""])
-def test_a_local_one_or_one_that_nobody_knows_is_not(tmp_path: Path, kind: str) -> None:
+def test_a_local_or_unknown_file_system_is_not_a_network_file_system(tmp_path: Path, kind: str) -> None:
     assert network_file_system(str(tmp_path), str(mounts(tmp_path, kind))) is None
 
 
@@ -65,7 +65,7 @@ def test_it_is_neither_made_nor_opened_there(
 
 
 @pytest.mark.parametrize("verb", [["list"], ["register", "p", "--agent", "a"], ["init"], ["pick", "-s", "x"]])
-def test_the_command_says_so_in_one_line(store_file: StoreFile, tmp_path: Path, verb: list[str]) -> None:
+def test_the_command_reports_it_in_one_line(store_file: StoreFile, tmp_path: Path, verb: list[str]) -> None:
     code = (
         "import sys; from mam.stores.sqlite import file_system; file_system.MOUNTS = sys.argv.pop(1);"
         " from mam.__main__ import main; main()"

@@ -40,7 +40,7 @@ def test_it_is_not_touched_until_the_user_asks_for_it(mam: Mam, old: Path) -> No
     assert old.read_bytes() == before
 
 
-def test_everything_is_there_afterwards_and_work_goes_on(mam: Mam, old: Path) -> None:
+def test_all_jobs_survive_and_work_continues(mam: Mam, old: Path) -> None:
     assert mam("init", "--store", f"sqlite://{old}").stderr == f"mam: upgraded sqlite://{old}\n"
     store = SqliteStore(str(old))
     check_everything_is_there(store)

@@ -37,7 +37,7 @@ def test_none_of_many_commits_one_after_the_other_is_missed(store_file: StoreFil
     assert all(timely)
 
 
-def test_a_pause_wakes_although_the_journal_does_not_tell_of_it(store_file: StoreFile) -> None:
+def test_a_pause_wakes_followers_without_a_journal_entry(store_file: StoreFile) -> None:
     mine, others = store_file.open(), store_file.open()
     offset = mine.store.end_offset()
     mine.store.wait(offset, 0)
@@ -49,7 +49,7 @@ def test_a_pause_wakes_although_the_journal_does_not_tell_of_it(store_file: Stor
     assert mine.store.end_offset() == offset
 
 
-def test_a_log_that_is_begun_anew_still_wakes(store_file: StoreFile) -> None:
+def test_a_restarted_log_still_wakes_followers(store_file: StoreFile) -> None:
     mine, others = store_file.open(), store_file.open()
     for how in ("RESTART", "TRUNCATE"):
         offset = mine.store.end_offset()

@@ -162,7 +162,7 @@ def test_only_what_is_new_is_read(registry: Registry, monkeypatch: pytest.Monkey
     assert len(read) == 4, "the last one that was known, and the three that are new"
 
 
-def test_a_cache_that_is_damaged_or_in_the_way_is_made_anew(registry: Registry, tmp_path: Path) -> None:
+def test_a_damaged_cache_is_rebuilt(registry: Registry, tmp_path: Path) -> None:
     completed(registry, "a", 1, 1)
     with StatsCache(registry.store):
         pass
@@ -182,7 +182,7 @@ def test_a_cache_that_is_damaged_or_in_the_way_is_made_anew(registry: Registry, 
         assert figures.EndedJobs(cache.database, 0).total().ended == 1
 
 
-def test_a_store_that_was_restored_is_counted_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restored_store_is_counted_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     registry = Registry(_files(tmp_path / "jobs", FakeClock()))
     completed(registry, "a", 1, 1)

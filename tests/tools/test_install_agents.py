@@ -53,7 +53,7 @@ def test_two_checkouts_that_install_at_once_download_once(tmp_path: Path, env: d
     ("change", "said"),
     [({"NPM_FAILS": "1"}, "is its registry reachable?"), ({"PATH": "/nowhere"}, "apt-get install npm")],
 )
-def test_what_cannot_be_installed_is_said_in_one_line_and_leaves_nothing(
+def test_a_failed_installation_is_one_line_and_leaves_nothing(
     tmp_path: Path, env: dict[str, str], change: dict[str, str], said: str
 ) -> None:
     process = start(tmp_path / "link", {**env, **change})

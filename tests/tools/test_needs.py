@@ -72,7 +72,7 @@ def test_in_ci_what_is_missing_is_an_error(machine: Machine) -> None:
     assert (ran.returncode, ran.stderr) == (1, "the tests need zsh: apt-get install zsh\n")
 
 
-def test_where_nothing_is_missing_nothing_is_said(machine: Machine) -> None:
+def test_nothing_is_printed_if_nothing_is_missing(machine: Machine) -> None:
     machine.add(HIDDEN, "#!/bin/sh\n")
     machine.add("apt-get", "#!/bin/sh\nexit 1\n")
     ran = machine.check(ci=True)

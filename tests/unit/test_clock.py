@@ -67,7 +67,7 @@ def test_a_leap_day_counts() -> None:
     assert parse_time("2000-02-29T00:00:00Z") == parse_time("2000-03-01T00:00:00Z") - 86_400_000
 
 
-def test_the_system_clock_goes_on_and_its_ids_do_not_repeat() -> None:
+def test_the_system_clock_advances_and_ids_do_not_repeat() -> None:
     clock = SystemClock()
     one, two = clock.now(), clock.now()
 

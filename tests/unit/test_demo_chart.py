@@ -17,7 +17,7 @@ LOST = (
 
 @pytest.mark.parametrize("whole", [12.0, 25.0, 60.0])
 @pytest.mark.parametrize("death", [0.1, 2.0, 9.0])
-def test_a_death_is_seen_also_where_the_name_stands(whole: float, death: float) -> None:
+def test_a_death_is_drawn_next_to_the_name_of_the_worker(whole: float, death: float) -> None:
     timeline = Timeline(name="reindex", job_id="1", spans=LOST)
     bar, _axis = plain(chart([timeline], whole, 80, Workers(owners=("carl", "anna"), killed_at={"carl": death})))
     assert bar.index("c") < bar.index("╳") < bar.index("†") < bar.index("✔")

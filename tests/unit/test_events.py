@@ -96,7 +96,7 @@ def test_any_other_name_is_not_an_event(name: str) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
-def test_data_that_json_cannot_say_is_refused(value: object) -> None:
+def test_data_that_json_cannot_express_is_rejected(value: object) -> None:
     with pytest.raises(BadInput, match="JSON"):
         check_data({"value": value})
 

@@ -12,7 +12,7 @@ AWAY_SECONDS = 90
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 3])
-def test_a_server_that_is_away_for_90_seconds_ends_no_agent(hosts: int) -> None:
+def test_a_server_unreachable_for_90_seconds_ends_no_agent(hosts: int) -> None:
     """It goes away right before a renewal, and comes back right after an attempt to connect has begun."""
     connecting = limits(NETWORK_SECONDS, hosts).connect_seconds * hosts
     assert renewal_seconds(NETWORK_SECONDS) + AWAY_SECONDS + connecting < keep_alive_seconds(NETWORK_SECONDS)

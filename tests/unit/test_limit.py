@@ -88,6 +88,6 @@ def test_the_job_waits_and_loses_nothing() -> None:
     assert after.owner is None
 
 
-def test_only_its_holder_may_say_so() -> None:
+def test_only_the_holder_may_report_a_limit() -> None:
     with pytest.raises(ClaimLost):
         wait_for_reset(running(), NOW, attempt=2, until_ms=SOON, reason="x", run={})

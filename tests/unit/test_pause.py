@@ -21,7 +21,7 @@ from tests.unit.jobs import NOW, later, pending
         (Pause(agent="codex", label="other"), False, "agent codex and label other"),
     ],
 )
-def test_whom_a_pause_concerns(pause: Pause, held: bool, whom: str) -> None:
+def test_which_jobs_a_pause_covers(pause: Pause, held: bool, whom: str) -> None:
     job = pending(agent="codex", label="nightly")
 
     assert (blocking_pause([pause], job, NOW) is pause) is held

@@ -85,7 +85,7 @@ def test_the_least_that_a_record_needs() -> None:
     assert (job.timeout_sec, job.idle_timeout_sec, job.topic_prefix) == (3600, 120, "python/mqtt/jobs/abc12345")
 
 
-def test_null_in_an_old_record_means_that_it_had_nothing_to_say() -> None:
+def test_null_in_an_old_record_means_the_default() -> None:
     nothing = dict.fromkeys(("updated_at", "agent_session", "broker", "topic_prefix", "expected_artifacts"))
 
     job = parse_job({**SEED, **nothing}, "x")

@@ -178,7 +178,7 @@ def test_a_pick_that_waits_in_vain_gives_up(registry: Registry) -> None:
     assert registry.pick(LABEL, owner="worker", wait=0.01) is None
 
 
-def test_a_retry_of_a_retry_goes_on_from_there(registry: Registry) -> None:
+def test_a_second_retry_names_the_first(registry: Registry) -> None:
     old = _claimed(registry, "old")
     registry.fail(old.job_id, reason="broken")
     new = registry.retry("old").job.job_id

@@ -149,7 +149,7 @@ def test_waiting_for_permission_is_not_silence() -> None:
     assert one.expired(10_010) == "said nothing"
 
 
-def test_a_job_that_waits_for_its_turn_has_nothing_to_say_yet() -> None:
+def test_the_idle_timeout_does_not_run_before_a_job_starts() -> None:
     one = subscription(idle_timeout=10, idle_begins=False)
 
     assert one.expired(10_000) is None

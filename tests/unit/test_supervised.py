@@ -61,7 +61,7 @@ def test_the_reported_outcome_is_stored_and_does_not_end_the_job(
     assert change.job.last_seq == 0
 
 
-def test_a_worker_that_goes_on_filling_its_run_changes_no_record() -> None:
+def test_a_worker_that_still_fills_its_run_changes_no_record() -> None:
     """Otherwise a store compares the next write with itself, and the session's name never reaches the disk."""
     run: dict[str, object] = {"agent": {"name": "codex"}}
     told = [
@@ -140,7 +140,7 @@ def test_the_worker_may_repeat_the_write_that_ended_the_job(
         finished(ended, "another")
 
 
-def test_only_the_attempt_that_holds_it_may_speak() -> None:
+def test_only_the_current_attempt_may_report() -> None:
     job = held()
     acts_of_another: list[Callable[[], Change]] = [
         lambda: worker_acts.started(job, NOW, attempt=2, run=RUN),

@@ -34,7 +34,7 @@ def test_only_what_runs_or_waits_becomes_due(status: Status) -> None:
 
 
 @pytest.mark.parametrize(("losses", "status"), [(0, "pending"), (1, "pending"), (2, "error"), (3, "error")])
-def test_a_job_is_given_up_when_it_was_lost_as_often_as_it_may_be(losses: int, status: str) -> None:
+def test_a_job_ends_in_error_after_max_losses(losses: int, status: str) -> None:
     change = settle(running().replace(losses=losses), later(61))
 
     assert (change.job.status, change.job.losses) == (status, losses + 1)
@@ -91,7 +91,7 @@ def test_on_another_boot_only_the_wall_clock_counts(
     assert new_lease(seconds, taken).expired(now) == (now.wall_ms - taken.wall_ms >= round(seconds * 1000))
 
 
-def test_a_host_that_does_not_say_its_boot_uses_the_wall_clock() -> None:
+def test_a_host_without_a_boot_id_uses_the_wall_clock() -> None:
     taken = Moment(wall_ms=1000, boot_ms=5, boot_id="")
     lease = new_lease(1, taken)
 

@@ -91,7 +91,7 @@ def test_a_leftover_script_is_replaced_and_a_link_not_followed(bench: Bench, tmp
     assert (tmp_path / "precious").read_text() == "precious"
 
 
-def test_a_prompt_that_no_file_can_hold_is_said(bench: Bench) -> None:
+def test_a_prompt_that_no_file_can_hold_is_reported(bench: Bench) -> None:
     with pytest.raises(AgentNotFound, match="not text"):
         bench.launch("shell", job().replace(prompt="\ud800"))
 
@@ -155,7 +155,7 @@ def test_the_table_goes_with_the_launch(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("program", ["no-such-agent", "/no/such/agent", "~/no-such-agent", "/etc/passwd", "/etc"])
-def test_an_agent_that_is_not_there_is_said(bench: Bench, program: str) -> None:
+def test_a_missing_agent_is_reported(bench: Bench, program: str) -> None:
     with pytest.raises(AgentNotFound, match=r"\[commands\.mine\]"):
         bench.launch("mine", job(), argv=[program])
 

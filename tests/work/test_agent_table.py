@@ -78,7 +78,7 @@ def test_the_reader_is_a_report_reader(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CODING_AGENTS)
-def test_the_conversation_reader_is_one(name: str) -> None:
+def test_the_conversation_reader_is_a_conversation_reader(name: str) -> None:
     assert isinstance(load(CODING_AGENTS[name].conversation)(), ConversationReader)
 
 

@@ -87,7 +87,7 @@ def test_an_option_that_is_gone_is_named(mam: Mam, agent: str) -> None:
     assert "@latest" in ran.out
 
 
-def test_a_program_that_does_not_run_is_said_to(mam: Mam) -> None:
+def test_a_program_that_does_not_run_is_reported(mam: Mam) -> None:
     program = mam.home.parent / "bin" / "claude"
     program.write_text("#!/nowhere/node\n")
     program.chmod(0o755)
@@ -98,7 +98,7 @@ def test_a_program_that_does_not_run_is_said_to(mam: Mam) -> None:
     assert "does not run" in ran.out
 
 
-def test_a_name_that_is_none_is_a_wrong_command(mam: Mam) -> None:
+def test_an_unknown_agent_name_is_a_usage_error(mam: Mam) -> None:
     mam("agents", "check", "codx").failed(2, "did you mean codex?")
 
 

@@ -29,7 +29,7 @@ def test_a_branch_behind_is_moved_forward_and_the_job_notes_it(desk: Desk) -> No
     assert desk.mam.record(job)["applied"] == applied
 
 
-def test_a_branch_that_went_on_gets_a_merge_by_the_user(desk: Desk) -> None:
+def test_a_branch_with_new_commits_needs_a_merge_by_the_user(desk: Desk) -> None:
     job = desk.run("echo b > b.txt")
     desk.repository.commit("c.txt", "c\n")
     commit = desk.mam("apply", job).line
@@ -92,7 +92,7 @@ def test_from_the_worktree_of_the_job_it_goes_to_the_users_checkout(desk: Desk) 
 
 
 @pytest.mark.parametrize("hindrance", ["detached", "merging", "running", "nothing", "inside a job"])
-def test_what_it_cannot_do_is_said_in_one_line(desk: Desk, hindrance: str) -> None:
+def test_what_it_cannot_do_is_reported_in_one_line(desk: Desk, hindrance: str) -> None:
     job = desk.run("true" if hindrance == "nothing" else "echo b > b.txt")
     words = {"detached": "git switch", "merging": "a merge is in progress", "nothing": "changed nothing",
              "running": "mam wait", "inside a job": "only a person"}[hindrance]  # fmt: skip

@@ -26,7 +26,7 @@ def task_of(text: str) -> str:
     return text.partition(begin)[2].partition(end)[0]
 
 
-def test_it_says_all_there_is_to_know() -> None:
+def test_the_brief_is_complete() -> None:
     job = running(
         prompt="Sort.\nTen numbers.", artifacts=["out/report.md", "b.md"], validation={"script": "/x", "sha256": "0"}
     )
@@ -41,7 +41,7 @@ def test_it_says_all_there_is_to_know() -> None:
     assert brief(job) == text
 
 
-def test_the_brief_says_that_nothing_is_checked() -> None:
+def test_the_brief_states_that_nothing_is_checked() -> None:
     assert "nothing but what you report" in brief(running())
 
 

@@ -38,7 +38,7 @@ def test_a_worktree_is_committed_by_the_user_with_the_job_in_a_trailer(desk: Des
     assert desk.repository.git("rev-parse", found["branch"]) == found["after"]
 
 
-def test_where_the_repository_is_away_the_stored_diff_is_shown(desk: Desk) -> None:
+def test_the_stored_diff_is_shown_if_the_repository_is_missing(desk: Desk) -> None:
     """As on another host, which has the store and not the repository."""
     job = desk.run("echo b > b.txt")
     here = desk.mam("diff", job).out
@@ -108,7 +108,7 @@ def test_prune_removes_the_refs_of_the_jobs_that_it_archives_and_no_others(desk:
     desk.mam("diff", old[0], "--stat").failed(1, "git has removed its objects from")
 
 
-def test_prune_goes_on_where_a_repository_is_gone_or_broken(desk: Desk) -> None:
+def test_prune_continues_after_a_missing_or_broken_repository(desk: Desk) -> None:
     job = desk.run("echo b > b.txt")
     desk.run("echo c > c.txt")
     (desk.path / ".git/HEAD").rename(desk.path / ".git/no-head")
@@ -176,7 +176,7 @@ def test_outside_of_a_repository_there_is_nothing_to_show(desk: Desk) -> None:
     desk.mam("apply", job).failed(1, "nothing to apply")
 
 
-def test_the_closing_lines_say_where_the_changes_are_and_what_is_next(desk: Desk) -> None:
+def test_the_closing_lines_name_the_changes_and_the_next_commands(desk: Desk) -> None:
     ran = desk.mam("run", "work\ndo: echo b > b.txt", "--agent", "claude-code", "--worktree")
     short = desk.mam("list", "--json").json[0]["job_id"][:8]
     lines = ran.stderr.splitlines()

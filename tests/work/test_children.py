@@ -123,7 +123,7 @@ def test_trees_of_several_and_in_json(mam: Mam) -> None:
     mam("cancel", "--tree", "nosuchjob").failed(1, "nosuchjob")
 
 
-def test_an_attempt_speaks_for_the_named_job_only(mam: Mam) -> None:
+def test_an_attempt_applies_to_the_named_job_only(mam: Mam) -> None:
     parent, child = family_of(mam, 1)
     mam("pick", "-s", "shell")
     lost = mam("cancel", "--tree", parent, "--attempt", "7")

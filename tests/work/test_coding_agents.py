@@ -93,7 +93,7 @@ def test_an_overloaded_vendor_is_tried_again_later(replay: Replay, shop: Shop) -
     assert (job.reason or "").startswith("overloaded: ")
 
 
-def test_a_refused_tool_is_no_success_whatever_is_said(replay: Replay, shop: Shop, tmp_path: Path) -> None:
+def test_a_denied_tool_is_no_success_even_if_the_agent_claims_it(replay: Replay, shop: Shop, tmp_path: Path) -> None:
     """Codex reports it only in its session file."""
     replay.plays(recorded(f"{replay.agent}-denied", files=["notes.txt"]))
     if replay.agent == "codex":
@@ -133,7 +133,7 @@ def test_output_that_stops_in_the_middle_of_a_line_is_no_success(replay: Replay,
     assert shop.ended("say hello", agent=replay.agent).status == "error"
 
 
-def test_rubbish_and_new_kinds_are_kept_and_passed_over(replay: Replay, shop: Shop) -> None:
+def test_garbage_and_unknown_lines_are_stored_and_skipped(replay: Replay, shop: Shop) -> None:
     out = f'not json\n{{"type":"brand.new","x":[1]}}\n[]\n{recorded(f"{replay.agent}-write")["out"]}'
     replay.plays(recorded(f"{replay.agent}-write", out=out))
 
@@ -193,7 +193,7 @@ def test_an_option_that_an_old_program_does_not_know_is_named(replay: Replay, sh
     assert (job.status, job.reason) == ("error", "exit code 2: error: unknown option '--output-format'")
 
 
-def test_a_program_that_is_not_there_says_how_it_is_installed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_names_the_command_that_installs_it(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     for agent in TESTED:
         job = shop.ended("write", agent=agent)

@@ -225,7 +225,7 @@ def test_what_is_no_file_is_passed_over(mam: Mam, kind: str) -> None:
     assert mam("list").code == 0
 
 
-def test_what_a_project_said_is_cached_by_content(mam: Mam) -> None:
+def test_settings_of_a_project_are_cached_by_content(mam: Mam) -> None:
     mam("init")
     project(mam, "lock_wait_seconds = 2\n")
     mam("list")

@@ -20,7 +20,7 @@ def session(record: dict[str, Any]) -> str:
     return str(record["run"]["agent"]["session"])
 
 
-def test_the_agent_goes_on_in_the_same_conversation_directory_and_branch(desk: Desk) -> None:
+def test_the_agent_continues_in_the_same_conversation_directory_and_branch(desk: Desk) -> None:
     first = desk.run("echo b > b.txt")
     second = desk.mam("run", "--continue", first, "more\ndo: cat b.txt > c.txt", "--json").json
     old = desk.mam.record(first)

@@ -86,7 +86,7 @@ def test_the_whole_record_comes_when_it_is_asked_for(registry: Registry, door: D
     assert parse_job(told.to_json(), "door") == registry.get(job.job_id)
 
 
-def test_what_the_agent_says_about_its_end_moves_nothing(registry: Registry, door: Door, job: Job) -> None:
+def test_a_report_of_the_agent_does_not_change_the_status(registry: Registry, door: Door, job: Job) -> None:
     assert through(door).complete(job.job_id, result="done").status == "running"
     said = registry.get(job.job_id).said
     assert said is not None

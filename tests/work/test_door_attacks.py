@@ -127,7 +127,7 @@ def test_clients_that_go_away_at_every_byte(door: Door) -> None:
     assert ask(door, verb="heartbeat")["ok"]
 
 
-def test_who_has_said_everything_may_stop_writing(door: Door) -> None:
+def test_a_client_may_close_its_writing_side(door: Door) -> None:
     with visitor(door) as client:
         client.sendall(b'{"verb": "heartbeat"}\n')
         client.shutdown(socket.SHUT_WR)
@@ -206,7 +206,7 @@ def test_slow_readers_hold_up_only_themselves(door_server: DoorServer, registry:
     assert ask(door, verb="heartbeat")["ok"]
 
 
-def test_who_never_reads_is_sent_away(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_never_reads_is_disconnected(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     through(door).complete(door.scope.job_id, result="x" * 8 * MIB)
     monkeypatch.setattr(connection, "WRITE_SECONDS", 0.2)
     with visitor(door) as client:
@@ -309,7 +309,7 @@ def test_another_user_cannot_come_in(door: Door) -> None:
 
 
 @needs_root
-def test_a_socket_of_another_user_is_not_spoken_to(tmp_path: Path) -> None:
+def test_mam_does_not_connect_to_a_socket_of_another_user(tmp_path: Path) -> None:
     address = "/tmp/mam-test-" + os.urandom(8).hex()
     program = (
         "import os, socket, sys; os.setgid(65534); os.setuid(65534)\n"

@@ -27,7 +27,7 @@ MIB = 1 << 20
 # -- children ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_child_is_a_child_whatever_it_says(registry: Registry, door: Door, job: Job) -> None:
+def test_a_child_cannot_choose_its_parent_or_depth(registry: Registry, door: Door, job: Job) -> None:
     other = held_job(registry, "codex")
     registration = through(door).register(
         prompt="sub", agent="codex", parent_id=other.job_id, depth=-7, priority=-3, artifacts=["a.md"], workdir="/tmp"

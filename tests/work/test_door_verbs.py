@@ -154,7 +154,7 @@ def test_other_jobs_do_not_exist(registry: Registry, mam: Mam) -> None:
     assert registry.get(other.job_id) == other
 
 
-def test_bad_words_are_refused_as_ever(mam: Mam) -> None:
+def test_bad_arguments_are_rejected_as_without_a_door(mam: Mam) -> None:
     mam("publish", "nonsense").failed(2, "nonsense", "choose from")
     mam("publish", "progress", "--data", "[]").failed(2, "JSON object")
     mam("publish", "progress", "--data", "[" * 5000).failed(2, "levels deep")

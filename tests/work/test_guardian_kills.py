@@ -99,7 +99,7 @@ class TestKilled:
         finally:
             worker.close()
 
-    def test_signals_for_everybody_do_not_end_the_guardian(self, guardian: GuardianClient, log: str) -> None:
+    def test_signals_to_the_process_group_do_not_end_the_guardian(self, guardian: GuardianClient, log: str) -> None:
         finish(guardian.start(shell("exit 0"), log))
         pid = guardian.pid
         assert pid is not None
@@ -150,7 +150,7 @@ class TestKilled:
         run.stop(0, "cancelled")
         assert finish(run).tree_ended_because == "cancelled"
 
-    def test_other_runs_go_on_when_one_keeper_dies(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_other_runs_continue_when_one_keeper_dies(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
         ones = [guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), f"{log}{n}") for n in range(3)]
         agents = roll.call(3)
         keepers = [started(run)[1] for run in ones]
@@ -162,7 +162,7 @@ class TestKilled:
             run.stop(1, "over")
             assert finish(run).signal == signal.SIGTERM
 
-    def test_a_dead_guardian_is_replaced_and_its_runs_go_on(
+    def test_a_dead_guardian_is_replaced_and_its_runs_continue(
         self, guardian: GuardianClient, log: str, roll: Roll
     ) -> None:
         os.mkfifo(roll.path + "2")

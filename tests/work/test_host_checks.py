@@ -79,7 +79,7 @@ def test_whose_fault_it_is(error: OSError | MemoryError, expected: bool) -> None
     assert is_machine_error(error, HOME) is expected
 
 
-def test_programs_can_only_say_it() -> None:
+def test_a_full_disk_is_recognized_in_the_output_of_programs() -> None:
     assert reports_shortage(f"could not write index: {os.strerror(errno.ENOSPC)}")
     assert not reports_shortage(f"could not write index: {os.strerror(errno.EROFS)}")
 

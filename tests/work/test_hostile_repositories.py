@@ -186,6 +186,6 @@ def test_a_git_that_hangs_is_ended_with_what_it_started(repository: Repository, 
     assert heard == ["x\n"]
 
 
-def test_a_git_that_says_too_much_is_ended(repository: Repository) -> None:
+def test_a_git_command_with_too_much_output_is_ended(repository: Repository) -> None:
     with pytest.raises(command.GitFailed, match="too much"):
         command.discover(str(repository.path)).text("ls-files", limit=3)

@@ -95,7 +95,7 @@ class TestTakenBack:
         keeper, ended = kept(guardian, shell("sleep 0.3; exit 7"), log)
         assert (keeper, ended.exit_code, ended.tree_ended_because) == (keeper_of(run), 7, None)
 
-    def test_one_that_still_has_last_words_hears_of_the_next_run(self, guardian: GuardianClient, log: str) -> None:
+    def test_a_keeper_with_unread_output_accepts_the_next_run(self, guardian: GuardianClient, log: str) -> None:
         """More than a pipe holds, and unread: the keeper waits for its tee when the next plan comes."""
         with guardian.start(shell("head -c 300000 /dev/zero", tee=True), log) as run, Run() as following:
             finish(run)
@@ -131,7 +131,9 @@ class TestKilledWhileIdle:
             again, ended = kept(guardian, shell("exit 4"), log)
             assert (again != keeper, ended.exit_code) == (True, 4)
 
-    def test_told_to_go_while_its_last_words_are_not_taken(self, guardian: GuardianClient, log: str) -> None:
+    def test_a_keeper_ends_on_request_although_its_messages_are_unread(
+        self, guardian: GuardianClient, log: str
+    ) -> None:
         """They are more than the wire holds, and the worker would wait for the rest of them for ever."""
         with guardian.start(python(r"print('\1' * 100_000)"), log) as run:
             run.wait()

@@ -81,7 +81,7 @@ def test_what_the_keeper_had_only_asked_to_end(log: str, roll: Roll) -> None:
         worker.close()
 
 
-def test_whatever_it_started_goes_with_it(start: Start, roll: Roll) -> None:
+def test_all_processes_that_it_started_end_with_it(start: Start, roll: Roll) -> None:
     """With an environment like its own or another one, which leads nowhere once its parent has ended."""
     argv = python(STUBBORN, roll.path).argv
     child = f"if os.fork() == 0: os.setsid(); os.execve(sys.executable, {argv!r}, {{}})"
@@ -134,7 +134,7 @@ def test_others_are_not_touched(start: Start, other: dict[str, str]) -> None:
     assert is_alive(process)
 
 
-def test_who_gave_itself_another_environment_is_not_found(start: Start, roll: Roll) -> None:
+def test_a_process_that_changed_its_environment_is_not_found(start: Start, roll: Roll) -> None:
     argv = python(STUBBORN, roll.path).argv
     process = start(MINE, f"import os, sys\nos.execve(sys.executable, {argv!r}, {{}})")
     assert SECOND.find_orphans() == []

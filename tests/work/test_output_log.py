@@ -105,7 +105,7 @@ def test_any_limit_holds(log: str, limit: int) -> None:
     assert everything(log) == data[:size] + (left_out(gap - size) if gap > size else b"") + data[gap:]
 
 
-def test_a_later_writer_goes_on_behind_the_first(log: str) -> None:
+def test_a_later_writer_appends_to_the_first(log: str) -> None:
     write(log, b"a" * 250, limit=800)
     write(log, b"b" * 50, limit=800)
     assert everything(log) == b"a" * 250 + b"b" * 50
@@ -140,7 +140,7 @@ def test_links_and_other_files_are_not_part_of_it(log: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_who_follows_what_is_no_log_does_not_hang(log: str, make: Callable[[str], None]) -> None:
+def test_a_follower_of_an_invalid_log_does_not_hang(log: str, make: Callable[[str], None]) -> None:
     make(log)
     assert b"".join(follow(log, lambda: True)) == b""
 
@@ -226,7 +226,7 @@ class TestFollow:
         write(log, b"all")
         assert b"".join(follow(log, lambda: True)) == b"all"
 
-    def test_every_byte_of_a_writer_that_is_still_at_it(self, log: str) -> None:
+    def test_every_byte_of_a_writer_that_still_writes(self, log: str) -> None:
         """The reader lives through the making of the log, its segments, and the end; nothing is rotated away."""
         data = random.Random(2).randbytes(3_000_000)
         over = threading.Event()

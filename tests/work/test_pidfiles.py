@@ -150,7 +150,7 @@ def test_one_file_however_many_jobs(tmp_path: Path) -> None:
     assert len(recorded_processes(job.replace(attempt=9), str(tmp_path))) == 2
 
 
-def test_the_line_of_a_run_that_was_given_up_stays_while_a_process_lives(
+def test_the_pidfile_of_an_abandoned_run_remains_while_a_process_lives(
     tmp_path: Path, stray: subprocess.Popen[bytes]
 ) -> None:
     pid_file = PidFile(str(tmp_path))
@@ -228,7 +228,7 @@ def test_what_does_not_fit_into_a_line_is_not_written(tmp_path: Path) -> None:
     assert pid_file.add(running(), run_of(None, "h" * 64)) == 1, "the line of the other one is free"
 
 
-def test_a_full_disk_and_a_folder_that_is_none(tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_and_a_directory_in_place_of_a_pidfile(tmp_path: Path, small_disk: Path) -> None:
     ballast = fill(small_disk)
     pid_file = PidFile(str(small_disk))
     assert pid_file.add(running(), run_of(None)) is None
@@ -259,7 +259,7 @@ class TestSwept:
         PidFile(str(work)).add(running(job_id="another1"), run_of(None))
         return not path.exists()
 
-    def test_when_everybody_is_gone(self, tmp_path: Path, stray: subprocess.Popen[bytes]) -> None:
+    def test_when_all_processes_are_gone(self, tmp_path: Path, stray: subprocess.Popen[bytes]) -> None:
         path = left_by_another(tmp_path, run_of(identity(stray)))
         assert not self.is_swept(tmp_path, path)
         stray.kill()

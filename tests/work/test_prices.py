@@ -33,7 +33,7 @@ def test_each_kind_of_token_has_its_price() -> None:
     assert token_cost(TOKENS, PRICES) == 0.00069275
 
 
-def test_what_was_cached_costs_what_input_costs_unless_said() -> None:
+def test_cached_tokens_cost_as_much_as_input_by_default() -> None:
     assert token_cost({"input": 0, "cached": 1_000_000, "output": 0}, {"input": 2, "output": 9}) == 2.0
 
 
@@ -55,7 +55,7 @@ def test_without_prices_it_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("told", [0, 0.5])
-def test_what_an_agent_tells_is_not_reckoned_again(told: float) -> None:
+def test_a_cost_that_the_agent_printed_is_not_computed_again(told: float) -> None:
     report = Report()
     report.count(**TOKENS)
     report.cost(told)
@@ -145,7 +145,7 @@ def test_they_are_set_together_and_changed_one_by_one(mam: Mam) -> None:
     assert "prices" not in (mam.home / "config/mam/config.toml").read_text()
 
 
-def test_of_user_and_project_one_says_all_prices_of_an_agent(mam: Mam) -> None:
+def test_all_prices_of_an_agent_come_from_one_file(mam: Mam) -> None:
     (mam.here / ".mam").mkdir(mode=0o700)
     mam("config", "set", "--project", "prices.codex", TABLE)
     mam("config", "set", "--project", "prices.other", TABLE)

@@ -115,7 +115,7 @@ def test_json_there_and_back() -> None:
         {"boot_id": "b", "pid": 12, "start_time": 1, "namespace": None},
     ],
 )
-def test_what_is_not_a_process_is_none(junk: object) -> None:
+def test_an_invalid_process_id_gives_none(junk: object) -> None:
     """Least of all 0, -1 and 1, which a signal would carry to a group, to everybody, and to the first process."""
     assert ProcessId.from_json(junk) is None
 
@@ -133,13 +133,13 @@ def test_a_name_full_of_parentheses_is_read_right(tmp_path: Any) -> None:
         process.wait()
 
 
-def test_everybody_is_in_the_table(sleeper: subprocess.Popen[bytes]) -> None:
+def test_every_process_is_in_the_list(sleeper: subprocess.Popen[bytes]) -> None:
     found = {entry.pid: entry for entry in list_processes()}
     assert found[sleeper.pid] == read_process(sleeper.pid)
     assert found[sleeper.pid].session == os.getsid(sleeper.pid)
 
 
-def test_ps_says_the_same(sleeper: subprocess.Popen[bytes]) -> None:
+def test_ps_gives_the_same_answer(sleeper: subprocess.Popen[bytes]) -> None:
     """As far as it can: it gives the group for the session, and the start in seconds."""
     need("ps")
 
@@ -159,7 +159,7 @@ def test_both_ways_to_find_children_agree(sleeper: subprocess.Popen[bytes]) -> N
     assert sleeper.pid in _children_by_table()(os.getpid())
 
 
-def test_a_walk_tells_parents_first() -> None:
+def test_a_walk_visits_parents_first() -> None:
     with subprocess.Popen(["sh", "-c", "sh -c 'sleep 1000 & echo; wait' & wait"], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

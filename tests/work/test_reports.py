@@ -83,14 +83,14 @@ def test_problems_are_classified(agent: str, scene: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("agent", [name for name in TESTED if AGENT_FACTS[name].prints_denials])
-def test_a_refused_tool_is_seen_although_the_model_says_done(agent: str) -> None:
+def test_a_denied_tool_is_found_even_if_the_model_reports_success(agent: str) -> None:
     report = heard(f"{agent}-denied")
 
     assert report.denied
     assert json.loads((KEPT / "exit_codes.json").read_text())[f"{agent}-denied"] == 0
 
 
-def test_a_plans_limit_says_when_it_ends() -> None:
+def test_a_limit_of_a_plan_states_its_reset() -> None:
     """The line tells it in seconds since 1970; a test that is run later than that takes it as unknown."""
     reader = ClaudeCodeReader()
     soon = round(datetime.now(UTC).timestamp()) + 3600
@@ -348,7 +348,7 @@ def test_a_question_after_which_nothing_was_done_is_remembered() -> None:
     assert in_session(codex_calls("request_user_input", "[")).asked == "a question"
 
 
-def test_an_agent_that_asked_and_then_went_on_has_decided_itself() -> None:
+def test_an_agent_that_asked_and_then_continued_needs_no_answer() -> None:
     claude, opencode = ClaudeCodeReader(), OpenCodeReader()
     claude.feed(claude_uses("AskUserQuestion", questions=COLOUR) + claude_uses("Write"))
     opencode.feed(opencode_uses("question", questions=COLOUR) + opencode_uses("write"))
@@ -394,7 +394,7 @@ def test_clock_times_are_local_where_no_zone_is_named() -> None:
     "text",
     ["try again later", "resets 25:99pm", "resets 5am (Nowhere/City)x", "try again in 999999 days", "|9999999999", ""],
 )
-def test_what_says_nothing_sensible_is_unknown(text: str) -> None:
+def test_an_invalid_time_is_unknown(text: str) -> None:
     found = reset_in(text, NOW)
     assert found is None or found > NOW.timestamp() * 1000
 
@@ -423,7 +423,7 @@ def test_kinds_of_trouble(text: str, status: int | None, kind: str) -> None:
     assert kind_of(text, status) == kind
 
 
-def test_a_key_in_a_vendors_words_is_not_kept() -> None:
+def test_a_key_in_an_error_of_the_vendor_is_not_stored() -> None:
     reader = CodexReader()
     key = "sk-proj-abcdefghijklmnopqrstuvwxyz"
     reader.feed(
@@ -467,7 +467,7 @@ def test_a_resumed_conversation_costs_only_its_new_turn() -> None:
     assert report.tokens == {"input": 110, "output": 110, "cached": 0}
 
 
-def test_an_older_version_tells_only_the_total() -> None:
+def test_an_older_version_prints_only_the_total() -> None:
     usage = {"input_tokens": 5, "cache_read_input_tokens": 1, "output_tokens": 2}
 
     report = read("claude-code", claude_result(total_cost_usd=0.5, usage=usage))

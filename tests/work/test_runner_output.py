@@ -51,7 +51,9 @@ class TestOutput:
         more = sum(entry.stat().st_size for entry in os.scandir(f"{log}.more"))
         assert os.stat(log).st_size + more <= 1 << 20
 
-    def test_an_agent_that_closes_its_output_goes_on(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_an_agent_that_closes_its_output_keeps_running(
+        self, guardian: GuardianClient, log: str, roll: Roll
+    ) -> None:
         script = "exec >&- 2>&-; echo $$ > $1; exec sleep 1000"
         run = guardian.start(shell(script, roll.path), log)
         [agent] = roll.call(1)

@@ -56,7 +56,7 @@ def test_the_start_of_a_long_job_is_reported_while_it_runs(shop: Shop, gate: Gat
     assert told(shop, job_id) == ["started", "completed"]
 
 
-def test_nothing_that_an_agent_says_comes_before_its_beginning(shop: Shop) -> None:
+def test_no_event_of_an_agent_precedes_its_start(shop: Shop) -> None:
     job = shop.ended(f"{MAM} publish progress --detail here")
 
     assert told(shop, job.job_id) == ["started", "progress", "completed"]
@@ -69,7 +69,7 @@ def test_a_short_job_that_failed_reports_its_start(shop: Shop) -> None:
     assert job.reason == "exit code 3"
 
 
-def test_what_never_ran_has_not_begun(shop: Shop) -> None:
+def test_only_an_agent_that_ran_publishes_started(shop: Shop) -> None:
     job = shop.ended("true", workdir=str(shop.place), validation={"script": "/x", "sha256": "y"}, artifacts=["no"])
 
     assert told(shop, job.job_id) == ["started", "error"]

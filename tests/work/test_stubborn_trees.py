@@ -71,7 +71,7 @@ class TestTreesThatDoNotWantToEnd:
         assert ended.tree_ended_because == "the agent ended and left processes behind"
         assert not any(map(is_alive, daemons))
 
-    def test_who_ends_a_moment_after_the_agent_is_not_ended(self, guardian: GuardianClient, log: str) -> None:
+    def test_a_process_that_ends_just_after_the_agent_is_not_killed(self, guardian: GuardianClient, log: str) -> None:
         """A shell does not wait for the far side of `> >(tee …)`."""
         run = guardian.start(shell("(trap '' TERM; sleep 0.05; echo last) & exit 5"), log)
         ended = finish(run)

@@ -134,7 +134,7 @@ class TestTheLease:
         ],
         ids=["away", "spoilt", "full"],
     )
-    def test_who_cannot_renew_by_two_thirds_ends_its_agent(
+    def test_a_worker_that_cannot_renew_by_two_thirds_ends_its_agent(
         self, registry: Registry, store: Moody, guardian: GuardianClient, log: str, problem: Exception
     ) -> None:
         job = held_job(registry, idle_timeout_sec=0)
@@ -234,13 +234,13 @@ class TestLimits:
             assert ended(clock, run).tree_ended_because == supervision.TIMED_OUT
         assert clock.ended_because == supervision.TIMED_OUT
 
-    def test_a_limit_of_zero_is_none(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
+    def test_a_limit_of_zero_means_no_limit(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
         job = held_job(registry, timeout_sec=0, idle_timeout_sec=0)
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell("sleep 0.5"), log) as run:
             assert ended(clock, run).exit_code == 0
         assert clock.ended_because is None
 
-    def test_its_clocks_stand_still_while_it_asks(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
+    def test_its_clocks_stop_while_it_asks(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
         """The question is older than the timeout before it is answered; only then does the rest of the time run."""
         job = held_job(registry, timeout_sec=1, idle_timeout_sec=1)
         asked = questions.ask(registry, job.job_id, Draft(kind="question", text="Which?"), attempt=job.attempt)
@@ -303,7 +303,7 @@ class TestLimits:
             ended(clock, run)
             assert clock._deadlines()[1] == float("inf")
 
-    def test_one_that_said_it_is_done_must_go(
+    def test_an_agent_that_reported_its_end_must_exit(
         self, registry: Registry, guardian: GuardianClient, log: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(supervision, "LINGER_SECONDS", 0.2)

@@ -145,7 +145,7 @@ class TestNotTouched:
         )
 
     @pytest.mark.parametrize("junk", [{}, {"agent": None, "keeper": 12}, {"agent": {"pid": -1}}])
-    def test_a_record_that_says_nothing(self, junk: dict[str, Any]) -> None:
+    def test_a_record_without_processes(self, junk: dict[str, Any]) -> None:
         assert end_earlier(junk) == "the processes of the earlier attempt are not known, so they could not be ended"
 
     def test_oneself(self, guardian: GuardianClient, log: str, roll: Roll) -> None:

@@ -170,7 +170,7 @@ def test_the_list_is_private_and_a_list_that_is_not_counts_for_nothing(mam: Mam)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"files": []}', '{"files": {"x": 1}}', '{"files": {"x": {}}}'])
-def test_a_spoiled_list_trusts_nothing_and_can_be_written_again(mam: Mam, content: str) -> None:
+def test_a_damaged_trust_list_approves_nothing_and_can_be_replaced(mam: Mam, content: str) -> None:
     project_file(mam)
     mam("trust")
     list_file(mam).write_text(content)

@@ -157,7 +157,7 @@ class TestUpload:
         assert sending.text() == b"x" * 100 + b"*" * 10 + b"z" * 90
         assert [piece.start for piece in sending.pieces()] == [0, 5100 + len(SECRET) - 10]
 
-    def test_an_upload_goes_on_where_it_was(self, sending: Sending) -> None:
+    def test_an_upload_continues_where_it_stopped(self, sending: Sending) -> None:
         sending.write(b"one ")
         sending.upload.send()
         again = Upload(

@@ -320,7 +320,7 @@ def test_the_leftover_of_a_killed_worker_is_harmless(bench: Bench, tmp_path: Pat
 # -- trust -----------------------------------------------------------------------------------------------------------
 
 
-def test_to_name_a_script_is_to_trust_what_it_says(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_naming_a_script_trusts_its_content(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.script.write_text("exit 0")
     monkeypatch.chdir(bench.script.parent)
     digest = hashlib.sha256(b"exit 0").hexdigest()

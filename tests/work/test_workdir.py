@@ -17,7 +17,7 @@ from tests.work.workdir_fixtures import only, repository_fixture, work_fixture, 
 __all__ = ["repository_fixture", "work_fixture", "world_fixture"]
 
 
-def test_a_workdir_is_where_the_job_says(tmp_path: Path, work: str) -> None:
+def test_a_workdir_is_the_one_of_the_job(tmp_path: Path, work: str) -> None:
     place = prepare_workdir(job_in(tmp_path, "workdir"), work, {})
     assert place == WorkDir(path=str(tmp_path), kind="workdir")
     assert not os.path.exists(work)

@@ -156,7 +156,7 @@ class TestStopping:
             assert shop.until(first).status == "completed"
         assert shop.get(second).status == "pending"
 
-    def test_a_check_that_is_broken_off_says_nothing(self, quick: Shop, roll: Roll) -> None:
+    def test_an_interrupted_check_has_no_result(self, quick: Shop, roll: Roll) -> None:
         script = quick.folder / "check"
         script.write_text(f"echo $$ > {roll.path}; sleep 1000\n")
         job = quick.job("exit 0", validation=trusted_validation(str(script)))
@@ -280,7 +280,7 @@ class TestPlaces:
         job = quick.ended("pwd", workdir="/home/elsewhere/place", origin_host="far")
         assert job.result == str(quick.place)
 
-    def test_and_said_when_it_is_not(self, quick: Shop) -> None:
+    def test_an_unmapped_workdir_is_reported(self, quick: Shop) -> None:
         job = quick.ended("pwd", workdir="/home/elsewhere/place", origin_host="far")
         assert job.status == "waiting"
         assert "[workdirs]" in str(job.reason)

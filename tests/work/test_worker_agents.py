@@ -54,7 +54,7 @@ class TestAgents:
             found = shop.until(job)
         assert (found.status, found.checked, found.result) == ("completed", True, "looks good")
 
-    def test_a_person_who_forgot_something(self, quick: Shop) -> None:
+    def test_a_person_who_forgot_an_artifact(self, quick: Shop) -> None:
         job = quick.job("look at it", agent="human", artifacts=["report.md"])
         with quick.at_work(labels=("human",)):
             await_that(lambda: bool(quick.shown), "the brief was not shown")
@@ -113,7 +113,7 @@ class TestBadAgents:
         assert quick.output(last) == b"here\n"
         assert (quick.folder / "work").stat().st_mode & 0o777 == 0o700
 
-    def test_after_all_that_the_worker_goes_on(self, quick: Shop) -> None:
+    def test_the_worker_survives_agents_that_kill(self, quick: Shop) -> None:
         for prompt in ("kill -9 $$", "kill -9 $PPID; sleep 1000", "exit 1", 'rm -rf "$(dirname "$0")"'):
             quick.job(prompt)
         last = quick.job("exit 0")

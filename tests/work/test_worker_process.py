@@ -232,7 +232,7 @@ def test_its_own_disk_is_full(small_disk: Path, tmp_path_factory: pytest.TempPat
 class TestFromInside:
     """An agent's own verbs, through the door."""
 
-    def test_what_it_says_and_what_was_checked(self, mam: Mam) -> None:
+    def test_what_the_agent_reported_and_what_mam_checked(self, mam: Mam) -> None:
         script = 'mam publish progress --detail "half way" && mam complete --result "all done"'
         job = mam.register(script, "--artifact", "out.txt")
         assert mam("worker", "-s", "shell", "--once").code == 0

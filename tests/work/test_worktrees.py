@@ -116,13 +116,13 @@ def test_a_bare_repository_inside_a_project_is_not_used(repository: Repository, 
         prepare_workdir(job_in(repository.path / "hidden"), work, {})
 
 
-def test_without_git_it_is_said(repository: Repository, work: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_git_is_reported(repository: Repository, work: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(WorkDirUnusable, match="git is not on PATH"):
         prepare_workdir(job_in(repository.path), work, {})
 
 
-def test_a_full_disk_is_said_and_gets_better(small_disk: Path, repository: Repository) -> None:
+def test_a_full_disk_is_reported_until_there_is_room(small_disk: Path, repository: Repository) -> None:
     ballast = fill(small_disk)
     work, job = str(small_disk / "work"), job_in(repository.path)
     with pytest.raises(MachineUnfit, match="No space"):
@@ -177,7 +177,7 @@ def test_a_worktree_that_git_has_forgotten_is_not_thrown_away(repository: Reposi
 
 
 @pytest.mark.parametrize("page", ["", "{", "[]", '{"state": 1}', '{"state": "made", "artifacts": 5}'])
-def test_a_spoiled_page_never_costs_the_work(repository: Repository, work: str, page: str) -> None:
+def test_a_damaged_page_never_loses_work(repository: Repository, work: str, page: str) -> None:
     job = job_in(repository.path)
     place = prepare_workdir(job, work, {})
     Path(place.path, "work.txt").write_text("hours")

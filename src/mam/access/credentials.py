@@ -13,10 +13,12 @@ from mam.access.viewer import LOCAL_TOKEN, Viewer
 from mam.errors import BadInput, NotLoggedIn, Refused
 from mam.jobs.credential import CODE, SESSION, TOKEN, Credential
 from mam.jobs.input_rules import is_session_id
+from mam.util.clock import iso_milli
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.jobs.record import Json
     from mam.stores.port import Store
 
 PREFIX = "mam_"
@@ -54,6 +56,20 @@ def revoke_token(store: Store, name: str) -> None:
     """Ends the token, with the sessions and codes that belong to it."""
     if not store.drop_credential(TOKEN, name):
         raise Refused(why=f"There is no token {name[:80]!r}; `mam token list` lists them.")
+
+
+def tokens(store: Store) -> list[Credential]:
+    """By name, without those that have expired."""
+    now = store.clock.now().wall_ms
+    return [token for token in store.credentials(TOKEN) if token.is_live(now)]
+
+
+def token_json(token: Credential) -> Json:
+    """What a person may see of it."""
+    return {
+        "name": token.name, **parse_grant(token.grant).to_json(), "created_at": iso_milli(token.made_ms),
+        "expires_at": None if token.expires_ms is None else iso_milli(token.expires_ms),
+    }  # fmt: skip
 
 
 def ensure_local_token(store: Store) -> None:

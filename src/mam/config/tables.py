@@ -106,6 +106,10 @@ QUESTIONS = (
         meaning="How many jobs of a worker may wait for an answer without occupying one of its places; 4 if unset.",
     ),
     Setting(
+        name="mcp_permission", kind=bool,
+        meaning="Whether the user of an MCP client may also answer permissions in its forms; false if unset.",
+    ),
+    Setting(
         name="deadline_seconds", kind=float, limits=(1, 30 * 86400),
         meaning="After how many seconds a permission that no one answered is denied; 3600 if unset, and no deadline in "
         "a live session.",

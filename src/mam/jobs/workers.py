@@ -84,3 +84,21 @@ def holders(live: Iterable[WorkerEntry], running: Iterable[Job]) -> list[Holder]
     known = {worker.owner for worker in workers}
     others = [Holder(owner=owner, worker=None, jobs=tuple(held[owner])) for owner in sorted(held.keys() - known)]
     return of_workers + others
+
+
+STATES = {None: "live", DRAIN: "draining", STOP: "stopping"}
+"""What was asked of a worker, and what that makes it."""
+
+
+def labels_held(holder: Holder) -> list[str]:
+    return sorted({job.agent_session for job in holder.jobs})
+
+
+def holder_json(holder: Holder) -> Json:
+    worker = holder.worker
+    jobs = [{"job_id": job.job_id, "label": job.agent_session, "since": job.claimed_at} for job in holder.jobs]
+    if worker is None:
+        return {"worker": None, "owner": holder.owner, "state": None, "labels": labels_held(holder), "holds": jobs}
+    fields = {name: value for name, value in worker.to_json().items() if name not in ("name", "lease")}
+    until = worker.lease.expires_at
+    return {"worker": worker.name, "state": STATES[worker.asked], **fields, "expires_at": until, "holds": jobs}

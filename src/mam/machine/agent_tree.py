@@ -36,6 +36,24 @@ def is_inside_agent() -> bool:
     return False
 
 
+def variable_of_agent(name: str) -> str | None:
+    """A variable of the job inside which this process runs. A program between it and the agent may have removed the
+    variable from the environment, so those of its ancestors count too."""
+    if not is_inside_agent():
+        return None
+    if os.environ.get(name):
+        return os.environ[name]
+    pid = os.getppid()
+    for _ in range(_LONGEST_CHAIN):
+        if pid <= 1:
+            return None
+        for line in _environment(pid).split(b"\0"):
+            if line.startswith(f"{name}=".encode()):
+                return line.partition(b"=")[2].decode(errors="replace") or None
+        pid = _parent(pid)
+    return None
+
+
 def _environment(pid: int) -> bytes:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:

@@ -151,10 +151,15 @@ def _name(start: int) -> str:
 
 def read(path: str, since: int = 0) -> Iterator[bytes]:
     """Yields what is there now, from byte `since` on. A notice takes the place of missing bytes."""
+    return (part for _end, part in parts(path, since))
+
+
+def parts(path: str, since: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yields the same, each part with the offset of its end."""
     position = since
     while (found := _next(path, position)) is not None:
-        position, part = found
-        yield part
+        yield found
+        position = found[0]
 
 
 def follow(path: str, ended: Callable[[], bool], since: int = 0, *, look_seconds: float = 0.5) -> Iterator[bytes]:

@@ -16,19 +16,17 @@ from mam.cli.args.options import registry_of
 from mam.cli.render.streams import print_json, print_json_array, print_row, say, stdout_is_terminal
 from mam.errors import BadInput
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
-from mam.jobs.workers import DRAIN, STOP
+from mam.jobs.workers import DRAIN, STATES, STOP, holder_json, labels_held
 from mam.util.clock import parse_time
 from mam.util.human_time import format_age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
-    from mam.jobs.record import Json
     from mam.jobs.workers import Holder
     from mam.registry import Registry
 
 HEADINGS = ("WORKER", "STATE", "LABELS", "AGENTS", "HOLDS", "SEEN", "VERSION")
-STATES = {None: "live", DRAIN: "draining", STOP: "stopping"}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -42,7 +40,7 @@ def run(options: Options) -> int:
     found = registry.holders()
     now_ms = registry.store.clock.now().wall_ms
     if options.json:
-        print_json_array(_json(holder) for holder in found)
+        print_json_array(holder_json(holder) for holder in found)
     elif not stdout_is_terminal():
         for holder in found:
             print_row(*_row(holder, now_ms))
@@ -74,24 +72,10 @@ def _row(holder: Holder, now_ms: int) -> tuple[str, ...]:
         for job in holder.jobs
     )
     if worker is None:
-        return holder.owner or "-", "-", ",".join(_labels(holder)), "-", held, "-", "-"
+        return holder.owner or "-", "-", ",".join(labels_held(holder)), "-", held, "-", "-"
     places = f"{len(holder.jobs)}/{worker.concurrency}"
     seen = format_age(now_ms - parse_time(worker.seen_at))
     return (
         worker.name, STATES[worker.asked], ",".join(worker.labels), ",".join(worker.agents), f"{places} {held}".strip(),
         seen, worker.version,
     )  # fmt: skip
-
-
-def _labels(holder: Holder) -> list[str]:
-    return sorted({job.agent_session for job in holder.jobs})
-
-
-def _json(holder: Holder) -> Json:
-    worker = holder.worker
-    jobs = [{"job_id": job.job_id, "label": job.agent_session, "since": job.claimed_at} for job in holder.jobs]
-    if worker is None:
-        return {"worker": None, "owner": holder.owner, "state": None, "labels": _labels(holder), "holds": jobs}
-    fields = {name: value for name, value in worker.to_json().items() if name not in ("name", "lease")}
-    until = worker.lease.expires_at
-    return {"worker": worker.name, "state": STATES[worker.asked], **fields, "expires_at": until, "holds": jobs}

@@ -29,7 +29,7 @@ class Archives(StoreCase):
         register_jobs(registry)
         return ids
 
-    def test_an_archived_job_is_found_by_who_asks_for_it_and_by_nobody_else(self, registry: Registry) -> None:
+    def test_an_archived_job_is_found_by_its_id_and_is_in_no_list(self, registry: Registry) -> None:
         (job_id,) = self.ended(registry)
         before, events = registry.get(job_id), registry.store.events(job_id)
         assert registry.archive([job_id]) == [job_id]
@@ -85,7 +85,7 @@ class Archives(StoreCase):
         assert new.job.retry_of == old
         assert registry.retry(old).job.job_id == new.job.job_id
 
-    def test_who_comes_after_an_archived_job_sees_how_its_chain_ended(self, registry: Registry) -> None:
+    def test_a_dependent_of_an_archived_job_sees_how_its_chain_ended(self, registry: Registry) -> None:
         (old,) = register_jobs(registry)
         registry.fail(old, reason="broken")
         new = registry.retry(old).job.job_id
@@ -98,7 +98,7 @@ class Archives(StoreCase):
         (after,) = register_jobs(registry, after=[old])
         assert registry.get(after).status is Status.PENDING, "its successor is completed"
 
-    def test_the_journal_says_that_it_left(self, registry: Registry) -> None:
+    def test_the_journal_records_that_it_was_archived(self, registry: Registry) -> None:
         (job_id,) = self.ended(registry)
         offset = registry.store.end_offset()
         registry.archive([job_id])

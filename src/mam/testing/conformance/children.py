@@ -28,7 +28,7 @@ class Children(StoreCase):
 
         assert registry.store.children(parent) == [child, retried]
 
-    def test_who_handed_out_nothing_has_none(self, registry: Registry) -> None:
+    def test_a_job_without_children_has_none(self, registry: Registry) -> None:
         (job_id,) = register_jobs(registry)
 
         assert registry.store.children(job_id) == registry.store.children("nobody") == []

@@ -56,9 +56,7 @@ class Claims(StoreCase):
         assert [pick_id(registry), pick_id(registry)] == [first, second]
 
     @pytest.mark.parametrize("how", ["spoken of", "handed back"])
-    def test_one_that_ended_while_it_was_pending_is_in_nobodys_way(
-        self, registry: Registry, store: Store, how: str
-    ) -> None:
+    def test_a_job_cancelled_while_pending_blocks_no_other(self, registry: Registry, store: Store, how: str) -> None:
         gone, left = register_jobs(registry, 2)
         if how == "spoken of":
             registry.publish(gone, event="progress")
@@ -95,9 +93,7 @@ class Claims(StoreCase):
         assert store.claim(ClaimRequest(label=LABEL, owner="worker")) is None
         assert snapshot(store) == before
 
-    def test_a_claim_says_who_holds_the_job_and_until_when(
-        self, registry: Registry, store: Store, clock: FakeClock
-    ) -> None:
+    def test_a_claim_records_owner_and_expiry(self, registry: Registry, store: Store, clock: FakeClock) -> None:
         (job_id,) = register_jobs(registry)
         clock.advance(5)
 

@@ -32,7 +32,7 @@ OTHER_POSITIONS: dict[str, Callable[[dict[str, int]], object]] = {
 
 
 class Consumers(StoreCase):
-    def test_it_goes_on_behind_what_is_done(self, registry: Registry, store: Store) -> None:
+    def test_a_consumer_continues_behind_its_saved_position(self, registry: Registry, store: Store) -> None:
         register_jobs(registry, 3)
         first = loaded(store)
         assert (first.is_new, first.starts_over) == (True, False)
@@ -54,7 +54,7 @@ class Consumers(StoreCase):
         assert len(list(loaded(store, "one").entries())) == 0
         assert len(list(loaded(store, "two").entries())) == 2
 
-    def test_saving_wakes_nobody_and_is_no_entry(self, registry: Registry, store: Store) -> None:
+    def test_saving_a_position_wakes_no_follower_and_is_no_entry(self, registry: Registry, store: Store) -> None:
         register_jobs(registry)
         offset = store.end_offset()
         store.wait(offset, 0.01)

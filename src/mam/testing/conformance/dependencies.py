@@ -184,7 +184,7 @@ class Dependencies(StoreCase):
 
         assert snapshot(store) == before
 
-    def test_it_says_for_whom_it_waits(self, registry: Registry) -> None:
+    def test_explain_names_the_jobs_that_it_waits_for(self, registry: Registry) -> None:
         (first,) = register_jobs(registry, label="before")
         (last,) = register_jobs(registry, after=[first])
         assert f"It waits for job {first}, which is pending." in registry.explain(last)[1]
@@ -225,7 +225,7 @@ class Dependencies(StoreCase):
         (last,) = register_jobs(registry, after=[first])
         assert registry.claim(request_for(last)) is None
 
-    def test_a_circle_that_somebody_else_closed_is_refused(self, registry: Registry, store: Store) -> None:
+    def test_a_cycle_closed_by_another_process_is_rejected(self, registry: Registry, store: Store) -> None:
         (first,) = register_jobs(registry, job_id="one", label="before")
         (second,) = register_jobs(registry, job_id="two", after=[first])
         store.change(second, _comes_after("three"))

@@ -65,7 +65,7 @@ class Durability(StoreCase):
         assert snapshot(other) == snapshot(store)
         other.close()
 
-    def test_who_only_looks_wakes_nobody(self, location: str, store: Store, clock: FakeClock) -> None:
+    def test_reading_wakes_no_follower(self, location: str, store: Store, clock: FakeClock) -> None:
         other = self.open_store(location, clock)
         job = register_and_claim(Registry(store))
         offset = store.end_offset()
@@ -78,7 +78,7 @@ class Durability(StoreCase):
             assert not store.wait(offset, 0.01), "two that wait would keep each other awake for ever"
         other.close()
 
-    def test_who_finds_nothing_to_do_does_not_wake_himself(self, store: Store) -> None:
+    def test_a_claim_without_a_job_does_not_wake_its_caller(self, store: Store) -> None:
         offset = store.end_offset()
         store.wait(offset, 0.01)
 
@@ -86,7 +86,9 @@ class Durability(StoreCase):
             assert (store.claim(ClaimRequest(label="nobody's", owner="worker")), store.sweep()) == (None, [])
             assert not store.wait(offset, 0.01), "whoever waits for work would look for it for ever"
 
-    def test_who_opens_it_later_may_take_over(self, location: str, store: Store, clock: FakeClock) -> None:
+    def test_a_process_that_opens_the_store_later_takes_back_an_expired_claim(
+        self, location: str, store: Store, clock: FakeClock
+    ) -> None:
         job = register_and_claim(Registry(store), lease_seconds=60)
         clock.restart(61)
 
@@ -114,7 +116,7 @@ class Durability(StoreCase):
         assert Registry(fresh).pick(LABEL, owner="worker") is not None, "the store works on after the kills"
         fresh.close()
 
-    def test_kills_among_many_disturb_nobody(self, live: Store, pool: RacePool) -> None:
+    def test_a_killed_process_disturbs_no_other(self, live: Store, pool: RacePool) -> None:
         racers = [pool.start(partial(tasks.work_until_killed, name=f"racer{turn}")) for turn in range(4)]
         acknowledged = []
         for racer in racers:

@@ -35,7 +35,7 @@ class Exclusive(StoreCase):
         assert pick_id(registry) == second
 
     @pytest.mark.parametrize("way", ["complete", "fail", "cancel", "release", "retry later", "lost"])
-    def test_the_key_is_free_again_whichever_way_its_holder_goes(
+    def test_every_end_of_the_holder_frees_the_key(
         self, registry: Registry, store: Store, clock: FakeClock, way: str
     ) -> None:
         first, second = register_jobs(registry, 2, exclusive="gpu")
@@ -106,7 +106,7 @@ class Exclusive(StoreCase):
         assert order == [urgent, *normal]
 
     @pytest.mark.parametrize("way", ["set", "publish"])
-    def test_nobody_can_make_a_second_one_run_by_hand(self, registry: Registry, store: Store, way: str) -> None:
+    def test_a_second_job_of_a_key_cannot_be_set_to_running(self, registry: Registry, store: Store, way: str) -> None:
         first, second = register_jobs(registry, 2, exclusive="gpu")
         assert pick_id(registry) == first
         before = snapshot(store)
@@ -120,13 +120,13 @@ class Exclusive(StoreCase):
 
         assert snapshot(store) == before
 
-    def test_what_was_done_by_hand_may_be_said_to_be_done(self, registry: Registry) -> None:
+    def test_work_done_by_hand_can_be_completed(self, registry: Registry) -> None:
         first, second = register_jobs(registry, 2, exclusive="gpu")
         assert pick_id(registry) == first
 
         assert registry.complete(second).status is Status.COMPLETED
 
-    def test_it_says_who_holds_its_key(self, registry: Registry) -> None:
+    def test_explain_names_the_holder_of_its_key(self, registry: Registry) -> None:
         first, second = register_jobs(registry, 2, exclusive="gpu")
         assert pick_id(registry) == first
 

@@ -133,7 +133,7 @@ class Fences(StoreCase):
         for other in WRITES.keys() - set(ENDINGS[ending]):
             _refused(registry, store, other, job.job_id, _of(job), f"the job is {ended.status}")
 
-    def test_who_lost_the_job_cannot_repeat_what_its_successor_did(
+    def test_an_earlier_attempt_cannot_repeat_the_end_by_a_later_one(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
         for ending in ENDINGS:

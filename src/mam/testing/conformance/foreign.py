@@ -97,7 +97,7 @@ class ForeignWrites(StoreCase):
         assert self.adopt(store, job_id) == "written again"
         assert self.read_record(location, job_id) == record
 
-    def test_fields_that_it_drops_come_back_and_the_holder_goes_on(
+    def test_dropped_fields_are_restored_and_the_holder_keeps_its_claim(
         self, registry: Registry, store: Store, rewrite: Callable[..., None]
     ) -> None:
         job = register_and_claim(registry, priority=7)

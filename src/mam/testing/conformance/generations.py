@@ -56,7 +56,7 @@ class Generations(StoreCase):
         assert (again.job_id, again.claimant) == (job.job_id, None)
 
     @pytest.mark.parametrize("end", ["complete", "fail", "cancel", "retry later", "lost"])
-    def test_however_it_ends_nobody_holds_it(self, registry: Registry, clock: FakeClock, end: str) -> None:
+    def test_a_session_holds_no_job_that_has_ended(self, registry: Registry, clock: FakeClock, end: str) -> None:
         job_id = held(registry, "first").job_id
         if end == "lost":
             clock.advance(3601)
@@ -103,7 +103,7 @@ class Generations(StoreCase):
         assert registry.get(ended).status == "completed"
         check_journal(registry.store)
 
-    def test_said_again_it_changes_nothing(self, registry: Registry) -> None:
+    def test_a_repeated_announcement_changes_nothing(self, registry: Registry) -> None:
         job = held(registry, "first")
         before = snapshot(registry.store)
 
@@ -140,7 +140,7 @@ class Generations(StoreCase):
         assert snapshot(registry.store) == before
         assert registry.pick(LABEL, owner="worker", session=(SESSION, "third")) is not None
 
-    def test_generations_of_others_are_none_of_its_business(self, registry: Registry) -> None:
+    def test_generations_of_other_sessions_are_ignored(self, registry: Registry) -> None:
         registry.announce(SESSION, "first")
         registry.announce(SESSION, "second")
 
@@ -180,7 +180,9 @@ class Generations(StoreCase):
 
         assert snapshot(registry.store) == before
 
-    def test_of_many_generations_at_once_one_goes_on_and_none_returns(self, live: Store, pool: RacePool) -> None:
+    def test_of_many_simultaneous_generations_one_wins_and_no_older_one_returns(
+        self, live: Store, pool: RacePool
+    ) -> None:
         names = [f"life-{number}" for number in range(6)]
         jobs = register_jobs(Registry(live), 30)
 

@@ -21,7 +21,7 @@ class Journals(StoreCase):
 
         check_journal(store)
 
-    def test_it_goes_on_from_every_cursor_exactly_where_it_stopped(
+    def test_a_reader_continues_exactly_at_every_offset(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
         beginning = store.end_offset()
@@ -61,7 +61,7 @@ class Journals(StoreCase):
 
         assert store.wait(offset, 60.0)
 
-    def test_waiting_in_vain_ends_and_who_waits_again_is_not_kept_awake(self, registry: Registry, store: Store) -> None:
+    def test_a_wait_without_news_times_out_and_does_not_spin(self, registry: Registry, store: Store) -> None:
         register_jobs(registry)
         offset = store.end_offset()
         store.wait(offset, 0.01)  # to be woken once for nothing is allowed

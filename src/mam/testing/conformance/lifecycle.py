@@ -120,7 +120,7 @@ class Lifecycle(StoreCase):
             registry.set_status(job.job_id, Status.WAITING)
 
     @pytest.mark.parametrize("how", ENDERS)
-    def test_every_end_tells_exactly_one_terminal_event(self, registry: Registry, store: Store, how: str) -> None:
+    def test_every_end_stores_exactly_one_terminal_event(self, registry: Registry, store: Store, how: str) -> None:
         for status in ("pending", "waiting", "running"):
             job_id = job_in_status(registry, status).job_id
             offset = store.end_offset()
@@ -155,7 +155,7 @@ class Lifecycle(StoreCase):
 
             assert snapshot(store) == before, event
 
-    def test_the_words_of_the_writer_are_in_the_terminal_event(self, registry: Registry, store: Store) -> None:
+    def test_the_terminal_event_holds_the_text_of_the_writer(self, registry: Registry, store: Store) -> None:
         job = register_and_claim(registry)
 
         registry.publish(job.job_id, event="completed", detail="열 문제", data={"count": 10}, attempt=1)

@@ -103,7 +103,7 @@ class Outputs(StoreCase):
                 append(store, other, 0, b"lost")
         assert text(store, job) == b""
 
-    def test_an_attempt_may_add_its_last_words_after_its_end(self, registry: Registry, store: Store) -> None:
+    def test_an_attempt_may_append_output_after_its_end(self, registry: Registry, store: Store) -> None:
         job = register_and_claim(registry)
         append(store, job, 0, b"ends")
         registry.cancel(job.job_id)
@@ -177,7 +177,7 @@ class Outputs(StoreCase):
 
 
 class DurableOutputs(StoreCase):
-    def test_another_process_reads_and_goes_on(self, registry: Registry, store: Store, location: str) -> None:
+    def test_another_process_reads_and_continues(self, registry: Registry, store: Store, location: str) -> None:
         job = register_and_claim(registry)
         append(store, job, 0, b"abc")
         store.outputs.put(attempt_of(job), DIFF, "", b"diff", LIMITS)

@@ -100,7 +100,7 @@ class Pauses(StoreCase):
         assert registry.resume("claude-code", None)
         assert pick_id(registry) not in (None, again)
 
-    def test_whom_a_pause_lets_through_waits_for_its_own_time(
+    def test_the_probe_of_a_pause_waits_for_its_own_time(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
         (tried,) = register_jobs(registry)
@@ -141,7 +141,7 @@ class Pauses(StoreCase):
         assert claimed is not None
         assert claimed.job_id == tried
 
-    def test_a_paused_label_holds_back_even_whom_a_limit_lets_through(
+    def test_a_paused_label_also_blocks_the_job_that_probes_a_limit(
         self, registry: Registry, store: Store, clock: FakeClock
     ) -> None:
         (tried,) = register_jobs(registry)
@@ -162,7 +162,7 @@ class Pauses(StoreCase):
 
         assert snapshot(store) == before
 
-    def test_what_runs_goes_on(self, registry: Registry) -> None:
+    def test_running_jobs_continue(self, registry: Registry) -> None:
         (job_id,) = register_jobs(registry)
         job = registry.pick(LABEL, owner="worker")
         assert job is not None

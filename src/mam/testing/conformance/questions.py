@@ -173,7 +173,7 @@ class Questions(StoreCase):
         assert (job.status, job.attempt, job.losses) == ("running", 1, 0), "the claim is untouched"
         check_journal(store)
 
-    def test_the_holder_goes_on_while_a_question_is_open(self, registry: Registry, clock: FakeClock) -> None:
+    def test_the_holder_keeps_its_claim_while_a_question_is_open(self, registry: Registry, clock: FakeClock) -> None:
         job = register_and_claim(registry, lease_seconds=60)
         asked = ask(registry, job)
         for _ in range(3):
@@ -214,7 +214,7 @@ class Questions(StoreCase):
             registry.complete(job.job_id, attempt=1)
         check_journal(live)
 
-    def test_who_waits_hears_the_answer(self, live: Store, pool: RacePool) -> None:
+    def test_a_waiting_process_gets_the_answer(self, live: Store, pool: RacePool) -> None:
         registry = Registry(live)
         job = register_and_claim(registry)
         asked = ask(registry, job)

@@ -121,7 +121,7 @@ class Races(StoreCase):
         assert all(reader.result() > 0 for reader in readers)
         check_journal(live)
 
-    def test_who_waits_is_woken_by_somebody_else(self, live: Store, pool: RacePool) -> None:
+    def test_a_waiting_process_is_woken_by_another_one(self, live: Store, pool: RacePool) -> None:
         rounds = 20
         sleeper = pool.start(partial(tasks.wait_for_entries, rounds=rounds))
 

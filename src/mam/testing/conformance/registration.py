@@ -99,7 +99,7 @@ class Registrations(StoreCase):
 
         assert [registry.get(job_id).prompt for job_id in ("abc", "Abc", "aBC")] == ["abc", "Abc", "aBC"]
 
-    def test_the_same_key_gives_the_same_job_whatever_else_is_said(self, registry: Registry, store: Store) -> None:
+    def test_the_same_key_gives_the_same_job_even_with_other_parameters(self, registry: Registry, store: Store) -> None:
         first = registry.register(prompt="once", agent="codex", key="nightly")
         before = snapshot(store)
 
@@ -184,7 +184,9 @@ class Registrations(StoreCase):
         assert store.ids_with_prefix("ab_", 10) == ["ab_"]
         assert store.ids_with_prefix("zz", 10) == []
 
-    def test_jobs_are_listed_newest_first_whatever_the_clock_says(self, registry: Registry, clock: FakeClock) -> None:
+    def test_jobs_are_listed_newest_first_even_if_the_clock_stepped_back(
+        self, registry: Registry, clock: FakeClock
+    ) -> None:
         ids = []
         for step in (0, -3600, 7200):
             clock.set_wall(step)

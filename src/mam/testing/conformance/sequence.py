@@ -73,7 +73,7 @@ class Sequences(StoreCase):
 
         assert event_numbers(store.events(job.job_id)) == [1, 2]
 
-    def test_events_of_other_jobs_are_not_told(self, registry: Registry, store: Store) -> None:
+    def test_events_of_other_jobs_are_not_printed(self, registry: Registry, store: Store) -> None:
         one, two = register_and_claim(registry), register_and_claim(registry)
         registry.publish(one.job_id, event="progress", detail="one", attempt=1)
         registry.publish(two.job_id, event="progress", detail="two", attempt=1)

@@ -48,7 +48,7 @@ class Time(StoreCase):
         clock.advance(0.001)
         assert [(lost.job_id, lost.status, lost.losses) for lost in registry.sweep()] == [(job.job_id, "pending", 1)]
 
-    def test_a_lost_job_belongs_to_nobody(self, registry: Registry, store: Store, clock: FakeClock) -> None:
+    def test_a_lost_job_has_no_owner(self, registry: Registry, store: Store, clock: FakeClock) -> None:
         job = register_and_claim(registry, lease_seconds=60)
         clock.advance(61)
 
@@ -106,7 +106,7 @@ class Time(StoreCase):
         clock.advance(1)
         assert [lost.job_id for lost in registry.sweep()] == [job.job_id]
 
-    def test_a_boot_clock_that_began_anew_is_not_compared(self, registry: Registry, clock: FakeClock) -> None:
+    def test_the_clock_of_another_boot_is_not_compared(self, registry: Registry, clock: FakeClock) -> None:
         job = register_and_claim(registry, lease_seconds=60)
 
         clock.restart(DAY)

@@ -26,6 +26,7 @@ from mam.work.conversation_checks import check_live_conversation
 from mam.work.live.assignment import ENDED, INTERRUPTED
 from mam.work.live.session import RESTART_SECONDS, SESSION
 from mam.work.live.submit import Submission
+from mam.work.live.usage import turn_cost
 from mam.work.outcome import REASON_LIMIT, failure, result_text, was_interrupted
 from mam.work.reports.problems import reset_in
 from mam.work.verdict import Finish, GiveUp, HandBack, Postpone, WaitForReset
@@ -244,6 +245,7 @@ class LiveAttempt(Attempt):
         if was_interrupted(None, because):
             return HandBack(run=run)
         reported = self._retry_while_unreachable(self._claim.read).said
+        self._note_cost(run, turn)
         if is_gone and reported is None:
             return self._judge_gone(run)
         if turn is not None and turn.failure == LIMIT:
@@ -261,6 +263,15 @@ class LiveAttempt(Attempt):
         self._note_after(run, is_wip=ending.reason is not None)
         answer = result_text(None, reported) or (turn.text if turn is not None else None)
         return Finish(ending=ending.replace(run=run, result=answer))
+
+    def _note_cost(self, run: Json, turn: Turn | None) -> None:
+        """What an interrupted turn took is unknown."""
+        if turn is None or self.supervision.ended_because is not None:
+            return
+        prices = self._context.prices(self.job)
+        cost = turn_cost(self._session.tool, self._session.turns.transcript, turn, prices)
+        if cost:
+            run["agent"] = {"name": self._session.tool, **cost}
 
     def _ended_by(self, turn: Turn | None, *, is_gone: bool) -> Json:
         """For the record: what showed that the turn is over."""

@@ -1,0 +1,97 @@
+"""Serve the store to browsers and programs: a page, an API, live events.
+
+It prints an address that opens: a one-time code at its end logs you in. `mam token create` makes tokens for programs,
+`mam token pair` a code for a phone. The server runs no agent, and every other command works without it.
+
+By default, only this host can reach it. For others, put a proxy with TLS in front and name it with --public-url, or
+give a certificate. SIGTERM and Ctrl-C end it after the requests that run.
+
+  mam serve
+  mam serve --open
+  mam serve --behind-proxy --public-url https://mam.example.org
+"""
+
+from __future__ import annotations
+
+import sys
+
+from mam.cli.args.options import number, registry_of
+from mam.cli.render.streams import print_json, print_row, say
+from mam.errors import BadInput
+from mam.machine.agent_tree import check_outside_agents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.cli.args.parser import Options, Parser
+    from mam.serve.settings import ServeSettings
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--host", metavar="H", help="the address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=number, metavar="P", help="the port (default: 8626); 0: any")
+    parser.add_argument("--tls-cert", metavar="FILE", help="the certificate, with its chain, in PEM")
+    parser.add_argument("--tls-key", metavar="FILE", help="the key of the certificate, in PEM")
+    parser.add_argument("--path-prefix", metavar="PATH", default="", help="the path below which a proxy serves mam")
+    parser.add_argument("--public-url", metavar="URL", help="the address at which others reach it")
+    parser.add_argument("--behind-proxy", action="store_true", help="a proxy with TLS is in front")
+    parser.add_argument("--open", action="store_true", help="open the page in your browser")
+
+
+def run(options: Options) -> int:
+    check_outside_agents("serve")
+    _require_packages()
+    from mam.config.settings import load_config
+    from mam.serve.run import bind, serve
+    from mam.serve.server import Server
+
+    settings, config = _settings(options), load_config()
+    listening = bind(settings)
+    settings = settings.replace(port=listening.getsockname()[1])
+    registry = registry_of(options, create=True, config=config)
+    server = Server(registry, settings, config)
+    serve(server, listening, lambda: _announce(server, options))
+    return 0
+
+
+def _settings(options: Options) -> ServeSettings:
+    from mam.serve.settings import DEFAULT_HOST, DEFAULT_PORT, ServeSettings, check_settings
+
+    return check_settings(
+        ServeSettings(
+            host=DEFAULT_HOST if options.host is None else options.host,
+            port=DEFAULT_PORT if options.port is None else options.port,
+            tls_cert=options.tls_cert, tls_key=options.tls_key, path_prefix=options.path_prefix,
+            public_url=options.public_url, behind_proxy=options.behind_proxy,
+        )
+    )  # fmt: skip
+
+
+def _announce(server: object, options: Options) -> None:
+    from mam.access.credentials import CODE_MINUTES, create_code, ensure_local_token
+    from mam.access.viewer import LOCAL_TOKEN
+    from mam.serve.server import Server
+
+    assert isinstance(server, Server)
+    store = server.registry.store
+    ensure_local_token(store)
+    address = f"{server.settings.url}/login#{create_code(store, LOCAL_TOKEN).secret}"
+    if options.json:
+        print_json({"url": server.settings.url, "login": address, "store": store.address})
+    else:
+        print_row(address)
+        say(f"serves {store.address}; the address logs in one browser within {CODE_MINUTES} minutes; Ctrl-C ends it")
+    sys.stdout.flush()
+    if options.open:
+        from mam.serve.browser import open_browser
+
+        open_browser(address)
+
+
+def _require_packages() -> None:
+    try:
+        for module in ("starlette", "uvicorn", "httptools", "jinja2"):
+            __import__(module)
+    except ImportError:
+        from mam.util.extras import command_for
+
+        raise BadInput(why=f"`mam serve` needs the extra `web`: {command_for('web')}") from None

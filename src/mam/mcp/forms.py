@@ -1,0 +1,122 @@
+"""A question of a job as a form that the client shows to its user, and the form as an answer.
+
+MCP answers questions of kind `question` and `review`; a permission only if the user's settings say so. Inside a job it
+answers none: an agent must not decide for a person.
+"""
+
+from __future__ import annotations
+
+from mam.jobs.question import DENY, PERMISSION, QUESTION, REVIEW, open_questions, question_id
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.question import Question
+    from mam.jobs.record import Job
+    from mam.mcp.caller import Service
+    from mam.mcp.messages import Json
+    from mam.mcp.versions import Client
+
+FIELD = "answer"
+TEXT_SHOWN = 4_000
+MOST_RESPONSES = 64
+
+
+def forms_of(service: Service, client: Client, job: Job) -> Json:
+    """The open questions that this client may answer, by their ids. A permission is shown with its exact input."""
+    if not client.takes_forms:
+        return {}
+    return {
+        question_id(job.job_id, question.number): _form(job, question)
+        for question in open_questions(job)
+        if _may_answer(service, question)
+    }
+
+
+def answer_forms(service: Service, client: Client, job: Job, responses: Json) -> None:
+    """Stores the answers. Those to questions that are closed, unknown or not for this client are ignored, as the
+    protocol asks: a repeated or late response changes nothing."""
+    from mam.errors import AnswerTooLate, BadInput, Refused
+
+    for key, response in list(responses.items())[:MOST_RESPONSES]:
+        question = _named(job, key)
+        if question is None or not _may_answer(service, question):
+            continue
+        text = _text(response)
+        if text is None:
+            continue
+        try:
+            _store(service, client, _Given(job=job, question=question, text=text))
+        except (AnswerTooLate, BadInput, Refused):
+            continue
+
+
+class _Given(Frozen):
+    job: Job
+    question: Question
+    text: str
+
+
+def _store(service: Service, client: Client, given: _Given) -> None:
+    from mam import questions
+    from mam.jobs.question_acts import Answer
+
+    via = f" with {client.name}" if client.name else ""
+    answer = Answer(
+        number=given.question.number, attempt=given.question.attempt, digest=given.question.digest,
+        answer=given.text, by=f"{service.caller.name} over MCP{via}",
+    )  # fmt: skip
+    questions.answer(service.registry, given.job.job_id, answer)
+
+
+def _may_answer(service: Service, question: Question) -> bool:
+    caller = service.caller
+    if caller.own_job is not None or not (caller.may_write and caller.may_answer):
+        return False
+    if question.kind == PERMISSION:
+        return service.config.questions.get("mcp_permission") is True
+    return question.kind in (QUESTION, REVIEW)
+
+
+def _named(job: Job, key: str) -> Question | None:
+    return next((one for one in open_questions(job) if question_id(job.job_id, one.number) == key), None)
+
+
+def _text(response: object) -> str | None:
+    """The answer in a response: `cancel` closes the form and leaves the question open; `decline` is a decision."""
+    if not isinstance(response, dict):
+        return None
+    if response.get("action") == "decline":
+        return DENY
+    content = response.get("content")
+    if response.get("action") != "accept" or not isinstance(content, dict):
+        return None
+    answer = content.get(FIELD)
+    return answer if isinstance(answer, str) else None
+
+
+def _form(job: Job, question: Question) -> Json:
+    field: Json = {"type": "string", "title": "Answer"}
+    choices = ["allow", "deny", "always"] if question.kind == PERMISSION else list(question.choices)
+    if choices:
+        field["enum"] = choices
+    schema = {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
+    params = {"mode": "form", "message": _message(job, question), "requestedSchema": schema}
+    return {"method": "elicitation/create", "params": params}
+
+
+def _message(job: Job, question: Question) -> str:
+    import json
+
+    asked = f"Job {job.job_id[:8]} ({job.agent}) asks: {_printable(question.text)}"
+    if question.tool is not None:
+        shown = json.dumps(question.input, ensure_ascii=True, sort_keys=True)
+        asked += f"\n{_printable(question.tool)} {shown}"
+    if len(asked) > TEXT_SHOWN:
+        asked = f"{asked[:TEXT_SHOWN]}… (`mam questions` shows all of it)"
+    return asked
+
+
+def _printable(text: str) -> str:
+    """Without control and direction characters, which could make a question look like another."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in text)

@@ -1,0 +1,55 @@
+"""How a request says who it is: a token in `Authorization: Bearer`, or the cookie of a browser."""
+
+from __future__ import annotations
+
+from mam.errors import NotLoggedIn
+from mam.serve.problems import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from starlette.requests import HTTPConnection
+
+    from mam.access.viewer import Viewer
+    from mam.serve.server import Server
+
+
+def credentials_of(server: Server, request: HTTPConnection) -> tuple[str | None, str | None]:
+    """The token and the session. A request with both is judged by its token."""
+    header = request.headers.get("authorization")
+    if header is None:
+        return None, request.cookies.get(server.cookie_name)
+    scheme, _, token = header.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise NotLoggedIn(why="Send the token as `Authorization: Bearer TOKEN`.")
+    return token.strip(), None
+
+
+def viewer_of(server: Server, request: HTTPConnection) -> Viewer | None:
+    """For pages, which show the log-in to everybody else. It blocks."""
+    try:
+        return server.find_viewer(*credentials_of(server, request))
+    except NotLoggedIn:
+        return None
+
+
+def caller_of(server: Server, request: HTTPConnection) -> str:
+    """For limits only. A proxy in front appends the address that it saw; the others come from the caller."""
+    if server.settings.behind_proxy:
+        seen = request.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        if seen:
+            return seen[:60]
+    return "" if request.client is None else request.client.host
+
+
+def refuse_guessing(server: Server, request: HTTPConnection) -> None:
+    """A caller that presented many wrong tokens waits."""
+    if "authorization" in request.headers:
+        left = server.failed_tokens.seconds_left(caller_of(server, request))
+        if left:
+            why = f"Too many invalid tokens came from this address; try again in {left} s."
+            raise Problem(429, why, headers={"retry-after": str(left)})
+
+
+def note_failure(server: Server, request: HTTPConnection) -> None:
+    if "authorization" in request.headers:
+        server.failed_tokens.note(caller_of(server, request))

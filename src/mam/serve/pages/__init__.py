@@ -1,0 +1,1 @@
+"""The page: server-rendered HTML for people."""
