@@ -24,7 +24,7 @@ FLAGS = ("--json", "--sandbox", "--config", "--skip-git-repo-check", "--color", 
 _POLICIES = {"ask": "untrusted", "edit": "on-request"}
 """When Codex asks, if a person can answer (`mam.work.drivers.codex`). With `full` there is nothing to ask for."""
 _ASKING_SANDBOX = "workspace-write"
-"""With `untrusted`, Codex asks before every command and then runs it in the sandbox, which therefore must let it work."""
+"""With `untrusted`, Codex asks before every command and runs it in the sandbox, which must then let it write."""
 _SANDBOXES = {"ask": "read-only", "edit": "workspace-write", "full": "danger-full-access"}
 _SETTINGS = ("-c", "--config", "--enable", "--disable")
 _LINE_LIMIT = 4 << 20

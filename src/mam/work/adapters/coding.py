@@ -93,7 +93,7 @@ class CodingAdapter(ABC):
             read_session_file=self.read_session_file,
         )
 
-    def asking(self, start: AgentStart) -> Asking | None:
+    def asking(self, _start: AgentStart) -> Asking | None:
         """How to start the agent so that it can ask a person; None if it can only be started as for other jobs."""
         return None
 
