@@ -27,7 +27,7 @@ from mam.work.live.assignment import ENDED, INTERRUPTED
 from mam.work.live.session import RESTART_SECONDS, SESSION
 from mam.work.live.submit import Submission
 from mam.work.live.usage import turn_cost
-from mam.work.outcome import REASON_LIMIT, failure, result_text, was_interrupted
+from mam.work.outcome import REASON_LIMIT, failure, result_text, undecided_denial, was_interrupted
 from mam.work.reports.problems import reset_in
 from mam.work.verdict import Finish, GiveUp, HandBack, Postpone, WaitForReset
 from mam.work.workdir import prepare_workdir
@@ -239,6 +239,9 @@ class LiveAttempt(Attempt):
         turn, because = self._own_turn, self.supervision.ended_because
         took = {"wall_seconds": round(time.monotonic() - self._since, 3)}
         run = {**self._begun, **took, "turn": self._ended_by(turn, is_gone=is_gone)}
+        denials = self._denials()
+        if denials.count:
+            run["denials"] = denials.count
         if because == supervision.REVOKED:
             self._commit_if_cancelled()
             return GiveUp()
@@ -254,7 +257,12 @@ class LiveAttempt(Attempt):
                 text = first_line(turn.text) or turn.failure
                 return WaitForReset(run=run, text=text, resets_at_ms=reset_in(turn.text or ""), has_answered=False)
         self._limits.resume_others()
-        failed = self._stopped() or failure(None, reported, EXIT, ()) or _failure(turn if reported is None else None)
+        failed = (
+            self._stopped()
+            or undecided_denial(denials)
+            or failure(None, reported, EXIT, ())
+            or _failure(turn if reported is None else None)
+        )
         ending = failed or self._check(workdir)
         if ending is None:
             return HandBack(run=run)
