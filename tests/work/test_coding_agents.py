@@ -295,7 +295,9 @@ def test_rights_are_mapped_and_recorded(
 
     launch = load_adapter(agent, Config()).launch(
         running(agent=agent, permissions=permissions, may_ask=False),
-        "do it", WorkDir(path=str(tmp_path), kind="workdir"), "",
+        "do it",
+        WorkDir(path=str(tmp_path), kind="workdir"),
+        "",
     )
 
     assert launch is not None
