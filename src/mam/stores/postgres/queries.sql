@@ -376,7 +376,7 @@ ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.e
 SELECT job_id FROM mam.archive WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
 
 -- name: advance numbers
--- Numbers go on behind the highest that is there.
+-- Numbers continue after the highest one.
 SELECT setval('mam.job_number', greatest(%(number)s, last_value), is_called OR %(number)s >= last_value) FROM mam.job_number
 
 -- name: unreadable jobs
@@ -475,7 +475,7 @@ DELETE FROM mam.output_content WHERE made_ms < %(before)s RETURNING 1
 DELETE FROM mam.job WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
 
 -- name: entries of archived
--- Without the entry that says so, which is the last word about the job.
+-- Except the last entry of the job, which records its removal.
 SELECT number, job, fields, lines FROM mam.journal
 WHERE job IN (SELECT number FROM mam.archive WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))) AND number < %(below)s AND fields IS NOT NULL
 ORDER BY number
