@@ -217,6 +217,18 @@ VALUES (mam.next_entry(%(news)s), %(job)s, %(job_id)s, %(act_id)s, %(fields)s, %
 INSERT INTO mam.journal (job, job_id, act_id, fields, lines) VALUES (%(job)s, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s)
 RETURNING mam.tell(%(news)s)
 
+-- name: insert next entry, many
+INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
+SELECT job, job_id, act_id, fields::json, lines::json
+FROM json_to_recordset(%(rows)s::json) AS given (job bigint, job_id text, act_id text, fields text, lines text)
+
+-- name: tell many
+SELECT mam.tell(news) FROM json_array_elements_text(%(news)s::json) AS news
+
+-- name: replace entry, many
+UPDATE mam.journal SET fields = given.fields::json, lines = given.lines::json
+FROM json_to_recordset(%(rows)s::json) AS given (number bigint, fields text, lines text) WHERE journal.number = given.number
+
 -- name: tell
 SELECT mam.tell(%(news)s)
 
@@ -351,6 +363,13 @@ ORDER BY number FOR UPDATE
 -- name: insert archived
 INSERT INTO mam.archive (job_id, number, key, retry_of, continues, root, record, events)
 VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(continues)s, %(root)s, %(record)s, %(events)s)
+ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
+
+-- name: insert archived, many
+INSERT INTO mam.archive (job_id, number, key, retry_of, continues, root, record, events)
+SELECT job_id, number, key, retry_of, continues, root, record::json, events::json
+FROM json_to_recordset(%(rows)s::json) AS given (job_id text, number bigint, key text, retry_of text, continues text, root text,
+                                                 record text, events text)
 ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
 
 -- name: which archived
