@@ -151,10 +151,16 @@ def _name(start: int) -> str:
 
 def read(path: str, since: int = 0) -> Iterator[bytes]:
     """Yields what is there now, from byte `since` on. A notice takes the place of missing bytes."""
+    for _end, part in parts(path, since):
+        yield part
+
+
+def parts(path: str, since: int = 0) -> Iterator[tuple[int, bytes]]:
+    """The same, each part with the position after it."""
     position = since
     while (found := _next(path, position)) is not None:
-        position, part = found
-        yield part
+        position = found[0]
+        yield found
 
 
 def follow(path: str, ended: Callable[[], bool], since: int = 0, *, look_seconds: float = 0.5) -> Iterator[bytes]:

@@ -30,6 +30,10 @@ class OutputSource(ABC):
         """What is there now, from byte `since` on. A notice takes the place of missing bytes."""
 
     @abstractmethod
+    def parts(self, since: int = 0) -> Iterator[tuple[int, bytes]]:
+        """The same, each part with the position after it."""
+
+    @abstractmethod
     def follow(self, ended: Callable[[], bool], since: int = 0) -> Iterator[bytes]:
         """The same, and then new output until `ended()` returns True."""
 
@@ -49,6 +53,9 @@ class LocalOutput(OutputSource):
 
     def read(self, since: int = 0) -> Iterator[bytes]:
         return output_log.read(self._path, since)
+
+    def parts(self, since: int = 0) -> Iterator[tuple[int, bytes]]:
+        return output_log.parts(self._path, since)
 
     def follow(self, ended: Callable[[], bool], since: int = 0) -> Iterator[bytes]:
         return output_log.follow(self._path, ended, since)
@@ -71,13 +78,13 @@ class StoredOutput(OutputSource):
         return os.path.exists(self._log) or next(iter(stored), None) is not None
 
     def read(self, since: int = 0) -> Iterator[bytes]:
-        for _end, data in self._read(since):
+        for _end, data in self.parts(since):
             yield data
 
     def follow(self, ended: Callable[[], bool], since: int = 0) -> Iterator[bytes]:
         over = False
         while not os.path.exists(self._log):
-            for end, data in self._read(since):
+            for end, data in self.parts(since):
                 since = end
                 yield data
             if over:
@@ -97,8 +104,7 @@ class StoredOutput(OutputSource):
             wanted -= count
         return 0
 
-    def _read(self, since: int) -> Iterator[tuple[int, bytes]]:
-        """Each part and its end, with a notice in the place of missing bytes."""
+    def parts(self, since: int = 0) -> Iterator[tuple[int, bytes]]:
         for piece in self._outputs.read(self._job_id, self._attempt, since):
             if piece.start > since:
                 yield piece.start, output_log.gap_notice(piece.start - since)

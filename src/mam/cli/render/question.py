@@ -9,20 +9,10 @@ from mam.util.human_time import format_age
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.jobs.record import Json
     from mam.questions import Asked
     from mam.util.clock import Moment
 
 INDENT = "    "
-
-
-def question_json(asked: Asked) -> Json:
-    """For --json: the question with its id, and the job that asks."""
-    job = asked.job
-    return {
-        "id": asked.id, "job_id": job.job_id, "agent": job.agent, "agent_session": job.agent_session,
-        "owner": job.owner, **asked.question.as_dict(),
-    }  # fmt: skip
 
 
 def row_of(asked: Asked, now: Moment) -> tuple[str, ...]:
