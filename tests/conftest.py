@@ -1,4 +1,4 @@
-"""Fixtures that several rooms of tests share."""
+"""Fixtures that several directories of tests share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks of a test's own: too small, for tests that fill them, and with room, for those that count."""
+"""Disks for one test: small ones that tests fill, and a larger one for tests that count files."""
 
 from __future__ import annotations
 

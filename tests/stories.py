@@ -1,4 +1,4 @@
-"""What the verbs do to a few prepared jobs, told so that one run can be compared with another.
+"""Runs all verbs on a few prepared jobs and records the results, so that two runs can be compared.
 
 A run that was disturbed must tell the story of one that was not, or no story at all: never half of it, never twice.
 """

@@ -1,4 +1,4 @@
-"""What has to be true of a store of mam 0.1.0 that was brought up to date."""
+"""What must hold for a store of mam 0.1.0 after its upgrade."""
 
 from __future__ import annotations
 

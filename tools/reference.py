@@ -110,7 +110,9 @@ LINE_SENTENCES = {
     "is asked. The record has the text.",
     "answered": "A question was answered or its deadline passed: `decided` by a person, a rule or the deadline, `by` "
     "whom, `after_seconds`, the `answer` to a permission, and the `reason`.",
-    "withdrawn": "The attempt ended while its question was open.",
+    "withdrawn": "The attempt ended while its question was open, or the agent no longer waits for the answer.",
+    "decided": "A rule, or an earlier answer `always`, decided about a permission without a person: the `rule`, the "
+    "`answer`, the `tool`, `what` it wanted in one line, and the `digest` of all of it.",
     "settled": "All dependencies have ended, and the job now waits for its start time.",
     "refused": "A rejected write that came too late (`verb`, `why`), or an illegal status that another program wrote.",
     "migrated": "The job came from another registry, in this `status`. Its events follow, unless this log has them.",
@@ -260,7 +262,7 @@ def _keys(table: str, settings: tuple[Setting, ...]) -> str:
 
 def _shown(default: object) -> str:
     words: dict[object, str] = {None: "none", True: "`true`", False: "`false`"}
-    return "none" if default == {} else words.get(default, f"`{default}`")
+    return "none" if default in ({}, []) else words.get(default, f"`{default}`")
 
 
 def key_names() -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FIRST_VERBS = ("run", "register", "worker", "watch", "list", "show", "wait", "result", "output", "logs")
 MORE_VERBS = (
     "get", "pick", "complete", "fail", "status", "heartbeat", "release", "cancel", "retry", "continue", "edit", "seen",
-    "diff", "apply", "questions", "answer", "ask",
+    "diff", "apply", "questions", "answer", "ask", "rules",
     "pause", "resume", "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where",
     "init", "artifacts", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo",
     "agents", "workers", "serve", "token", "mcp", "skill", "inbox", "service", "admin",

@@ -42,6 +42,8 @@ class AgentKind(Frozen):
     """The environment variable that names another one."""
     transcripts: str = ""
     """Glob pattern of its transcripts, below its directory."""
+    usage: str = ""
+    """`module:function` that finds in a transcript what a turn of a live session took; empty if its hooks report it."""
     repeatable: tuple[str, ...] = ()
     """Options that mam passes and that the user may pass once more."""
     skills: str = ""
@@ -77,6 +79,7 @@ _ROWS = (
         config_directory=".claude",
         config_variable="CLAUDE_CONFIG_DIR",
         transcripts="projects/*/*.jsonl",
+        usage="mam.work.reports.claude_code:turn_usage",
         skills=".claude",
         waits_for_limit=True,
     ),
@@ -95,6 +98,7 @@ _ROWS = (
         config_directory=".codex",
         config_variable="CODEX_HOME",
         transcripts="sessions/**/rollout-*.jsonl",
+        usage="mam.work.reports.codex:turn_usage",
         skills=".agents",
     ),
     AgentKind(

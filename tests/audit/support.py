@@ -1,4 +1,4 @@
-"""Stores, logs and looks at them, for the tests of the audit log."""
+"""Stores, logs and reading functions for the tests of the audit log."""
 
 from __future__ import annotations
 

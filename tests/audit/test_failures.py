@@ -1,4 +1,4 @@
-"""The log breaks; what it shadows does not. The problem is told, counted, and made good by a later act."""
+"""The audit log fails, the registry does not: mam reports and counts the problem, and a later act adds the lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A registry restored from a backup: the same journal with another end. The log follows it and tells nothing twice."""
+"""A registry is restored from a backup: the same journal with another end. The log follows it without repeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's settings: what they do, what is refused, and the cache that is never in the way."""
+"""The settings of a user: their effect, what is rejected, and the cache."""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import mam as mam_package
+from mam.config.settings import Config
 from tests.cli.command import Mam
 
 SECRET = "p4ss"
@@ -226,3 +228,12 @@ def test_the_prefix_of_sessions_is_a_setting(mam: Mam) -> None:
     mam("config", "set", "agent_prefix", "HOUMAO")
     assert values(mam)["agent_prefix"] == ("HOUMAO", "user")
     assert values(mam, MAM_AGENT_PREFIX="")["agent_prefix"] == ("", "environment")
+
+
+@pytest.mark.parametrize("name", Config.field_names)
+def test_every_setting_is_used(name: str) -> None:
+    """The table parses and documents a setting that nothing reads, too."""
+    source = Path(mam_package.__file__).parent
+    used = re.compile(rf"config(\(.*\))?\.{name}\b")
+    files = (file for file in source.rglob("*.py") if source / "config" not in file.parents)
+    assert any(used.search(file.read_text("utf-8")) for file in files)

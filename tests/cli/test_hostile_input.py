@@ -1,4 +1,4 @@
-"""Input that attacks a parser, given to the real command: one line, the right code, and the neighbour is unharmed."""
+"""Input that attacks a parser, given to the real command: one line, the right exit code, other jobs unharmed."""
 
 from __future__ import annotations
 

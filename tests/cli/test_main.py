@@ -1,4 +1,4 @@
-"""The command itself: help, versions, mistakes, and what it does when the world breaks."""
+"""The command itself: help, version, mistakes, and broken surroundings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A directory that was named by mistake: no verb but those that make stores leaves anything in it."""
+"""In a wrong directory, only the verbs that create stores leave anything."""
 
 from __future__ import annotations
 

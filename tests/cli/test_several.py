@@ -1,4 +1,4 @@
-"""Verbs that take several jobs, or filters: cancel, retry, release, wait."""
+"""Verbs that take several jobs or filters: cancel, retry, release, wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files store passes the suite, and what only a store of files has to stand."""
+"""The files store passes the suite, and the tests that only apply to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference passes the suite that it is the reference for."""
+"""The reference implementation passes the suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents say what the code does; what is made from the code is up to date."""
+"""The documents agree with the code, and their generated parts are up to date."""
 
 from __future__ import annotations
 

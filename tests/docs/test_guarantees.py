@@ -9,7 +9,7 @@ import pytest
 from tests.docs.naming import ROOT, is_test
 from tests.faults.counting import DOCUMENT, markers
 from tests.faults.mutants import applied
-from tests.faults.seeded import MUTANTS
+from tests.faults.seeded_faults import MUTANTS
 
 PROMISES = re.findall(r"^\| (P\d+) \| (.+?) \|.*\| (.+?) \|$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
 

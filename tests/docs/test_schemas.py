@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from mam.audit.log import iter_lines, list_jobs, read_meta
 from mam.audit.sync import AuditLog
 from mam.errors import ClaimLost
 from mam.events.event import EVENTS
+from mam.jobs import question_acts
 from mam.jobs.edit import Edit
 from mam.jobs.question import Draft, Question
 from mam.jobs.question_acts import Answer
@@ -115,6 +116,10 @@ class World:
         self.clock.advance(2)
         self.registry.sweep()
         questions.ask(self.registry, job_id, Draft(kind="question", text="Which?", choices=("a", "b")), attempt=1)
+        decided = partial(
+            question_acts.decide, attempt=1, draft=push, answer="allow", rule="allow Bash", what="git push"
+        )
+        self.registry.act(job_id, "decide", decided)
 
     def _claimed(self, prompt: str, label: str = "a") -> str:
         self.registry.register(prompt=prompt, agent="claude-code", label=label, workdir="/tmp")

@@ -1,4 +1,4 @@
-"""The inbox's mirror that drifted from the registry is found, and mended."""
+"""A mirror of the inbox that differs from the registry is found and repaired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of a files store: each is planted, found, and mended if the doctor says that it can."""
+"""Faults of a files store: each is caused, found, and repaired if the doctor offers it."""
 
 from __future__ import annotations
 

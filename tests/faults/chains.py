@@ -1,9 +1,9 @@
-"""Kill after kill on one store: each process finds the wreck of the one before it, judges it, and is killed in turn.
+"""Kills one process after another on one store: each checks what the killed one before it left, and is killed in turn.
 
-An act is tried again and again, killed before its first step, its second one, and so on until it lives to the end;
-every fifth process is killed while it opens the wreck instead, so that recovery itself is cut off too. Nothing is
-restored in between and no interpreter is started, which is what makes a million of them possible. What a process knows
-of the store it has from its parent, to whom it hands what it read before it is killed.
+An act is repeated: killed before its first step, its second one, and so on, until it completes. Every fifth process
+is killed while it opens the store, so that recovery is interrupted too. Nothing is restored in between and no
+interpreter is started, so a million kills are possible. A process knows the store's state from its parent, and passes
+on what it read before it is killed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 from mam.registry import Registry
 from mam.stores.port import Entry
-from tests.faults.acting import Life
-from tests.faults.homes import Home
-from tests.faults.judging import Told, check_files, check_no_problems
+from tests.faults.invariants import Told, check_files, check_no_problems
 from tests.faults.killing import forked
+from tests.faults.random_life import Life
+from tests.faults.store_kinds import Home
 
 JUDGED, THOROUGH = 4, 100
 """Every so-manyth process judges what it finds: the jobs that the journal has named since and a few others, or all."""

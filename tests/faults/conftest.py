@@ -1,4 +1,4 @@
-"""A place in memory for faults that end processes only."""
+"""A directory in memory, for faults that only end processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.faults.homes import quick_place
+from tests.faults.store_kinds import quick_place
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a run counts, kept between markers in docs/guarantees.md, where nobody writes by hand."""
+"""Writes the counts of a run between markers in docs/guarantees.md."""
 
 from __future__ import annotations
 

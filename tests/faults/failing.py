@@ -1,4 +1,4 @@
-"""Lets the Nth call of a store fail, for every N, in this process: any error, on files and below SQLite."""
+"""Makes the Nth call of a store fail with any error, for every N, in this process: on files and below SQLite."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Many processes at a few jobs, killed, stopped and lied to by the clock; what each asked and was told is kept.
+"""Many processes use a few jobs while they are killed, stopped and given wrong times. Each call and answer is recorded.
 
-Each process writes down what it asks before it asks, and what it was told afterwards, with the time of a clock that
-does not jump. `linear.py` judges what comes out.
+Each process writes its call down before it makes it, and the answer afterwards, with the time of a clock that does
+not jump. `linearizability.py` checks the result.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mam.errors import AlreadyRegistered, ClaimLost, MamError, StoreUnavailable,
 from mam.registry import Registry
 from mam.stores.port import ClaimRequest, Query
 from mam.util.clock import SystemClock
-from tests.faults.crew import Brief, Crew, Member, note
-from tests.faults.judging import Told
-from tests.faults.linear import EXISTS, LOST, REFUSED, UNKNOWN, Call, linearizable
+from tests.faults.callers import Brief, Crew, Member, note
+from tests.faults.invariants import Told
+from tests.faults.linearizability import EXISTS, LOST, REFUSED, UNKNOWN, Call, linearizable
 
 if TYPE_CHECKING:
     from mam.jobs.record import Job

@@ -1,7 +1,7 @@
-"""Kills a process before its Nth step, for every N, and hands the wreck to whoever wants to judge it.
+"""Kills a process before its Nth step, for every N, and passes what it left to a check.
 
-A seam says what a step is: a call to the system or a statement of the files store, a statement of the SQLite store, or
-a write that SQLite does below it.
+A seam defines a step: a system call or a statement of the files store, a statement of the SQLite store, or a write of
+SQLite.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`make faults-long`: hours of faults, each from a seed, counted into docs/guarantees.md; it goes on where it stopped.
+"""`make faults-long`: hours of faults, each from a seed, counted in docs/guarantees.md. It continues where it stopped.
 
-python -m tests.faults.long [--hours H] [--jobs N] [--fresh] [--only WORD]   run, or go on
-python -m tests.faults.long --replay NAME ON SEED                 one of them once more
+python -m tests.faults.long [--hours H] [--jobs N] [--fresh] [--only WORD]   run, or continue
+python -m tests.faults.long --replay NAME ON SEED                            repeat one of them
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Real file systems in a file that lose their power: ext4 and xfs, shut down by their own ioctl.
+"""Real file systems in a file that lose power: ext4 and xfs, shut down by their own ioctl.
 
-It forgets everything that was not synced, as a cut would; but both file systems are kinder than they need be, which is
-why `power.py` exists beside this.
+The shutdown drops everything that was not synced, as a power cut would. Both file systems keep more than POSIX
+requires, so `power.py` exists too.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pathlib import Path
 import apsw
 
 from mam.registry import Registry
-from tests.faults.acting import Life
-from tests.faults.homes import Boot, Home
-from tests.faults.judging import Told, act, check_no_problems, check_store
+from tests.faults.invariants import Told, act, check_no_problems, check_store
 from tests.faults.killing import forked
+from tests.faults.random_life import Life
+from tests.faults.store_kinds import Boot, Home
 from tests.needs import program
 from tests.waiting import await_that
 

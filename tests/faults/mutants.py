@@ -1,7 +1,7 @@
-"""`make mutants`: puts each seeded fault into a copy of the project and lets the test that must catch it run there.
+"""`make mutants`: puts each seeded fault into a copy of the project and runs the test that must catch it there.
 
-python -m tests.faults.mutants [WORD …]     all, or those whose name has one of the words; when every one has been
-                                            tried, the table in docs/guarantees.md is written anew
+python -m tests.faults.mutants [WORD …]     all, or those whose name contains one of the words; after all of
+                                            them it rewrites the table in docs/guarantees.md
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.faults.counting import write_between
-from tests.faults.homes import quick_place
-from tests.faults.seeded import MUTANTS, Mutant
+from tests.faults.seeded_faults import MUTANTS, Mutant
+from tests.faults.store_kinds import quick_place
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 900.0

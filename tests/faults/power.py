@@ -1,9 +1,9 @@
-"""Every disk that a power cut may leave: what was synced is there, and of the rest whatever the disk had got to.
+"""Every state of the disk that a power cut may leave: all that was synced, and any part of the rest.
 
-The rules are those of POSIX and of no file system in particular. A file's bytes are safe after a sync of that file, a
-name after a sync of its directory; a sync of anything else promises nothing. What is not safe may be there or not:
-names of one directory as far as they came, in order; the writes to a file all, none, the first, the last, half of one,
-or as zeros. A real ext4 is kinder than that, which is why cutting its power finds so little.
+The rules are those of POSIX, not of one file system. The bytes of a file are safe after a sync of that file, a name
+after a sync of its directory; a sync of anything else promises nothing. What is not safe may be there or not: names
+of one directory up to any point, in order; the writes to a file all, none, the first, the last, half of one, or as
+zeros. A real ext4 keeps more, so cutting its power finds little.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a process asked of the file system, in order, as strace saw it: the raw material of every possible power cut.
+"""Records the file system calls of a process with strace, in order: the input of every simulated power cut.
 
-Below one root only. Files and directories are known by numbers, as a disk knows them, so that a file that was renamed
-is still the same file.
+It records only below one root. Files and directories have numbers, as on a disk, so a renamed file is still the same
+file.
 """
 
 from __future__ import annotations

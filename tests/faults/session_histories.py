@@ -1,4 +1,4 @@
-"""Many processes that want to be the one session of a name: in the directory, and in the store from which it claims."""
+"""Many processes compete to be the one session of a name: in the directory, and in the store from which it claims."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mam.errors import MamError, StoreUnavailable
 from mam.registry import Registry
 from mam.stores.port import Query
 from mam.util.clock import SystemClock
-from tests.faults.crew import Brief, Crew, note
+from tests.faults.callers import Brief, Crew, note
 from tests.faults.histories import LABEL, LEASE, Crowd, OpenStore, Plan
-from tests.faults.linear import Call, linearizable
+from tests.faults.linearizability import Call, linearizable
 
 if TYPE_CHECKING:
     from mam.agents.port import Directory

@@ -1,8 +1,8 @@
-"""The disk before each step of an act: all that a kill there would leave, without a process that has to die for it.
+"""Copies the disk before each step of an act: all that a kill there would leave, without killing a process.
 
-A process that is forked and killed spends most of its time on the memory it shares with its parent. Here one process
-acts, and before each step what is on the disk is put aside; each of these wrecks is then opened and judged, and the
-life goes on in one of them. What only the death of a process does (its locks are free) is left to `chains.py`.
+A process that is forked and killed spends most of its time on memory that it shares with its parent. Here one process
+acts and copies the disk before each step. Each copy is then opened and checked, and the acts continue in one of them.
+The effects of the death of a process (its locks are free) are left to `chains.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import shutil
 from pathlib import Path
 
 from mam.registry import Registry
-from tests.faults.acting import Life
-from tests.faults.homes import Home
-from tests.faults.judging import Told, check_files, check_no_problems
+from tests.faults.invariants import Told, check_files, check_no_problems
+from tests.faults.random_life import Life
+from tests.faults.store_kinds import Home
 
 MOST_JOBS = 12
 """Then a new store is begun: putting a wreck aside costs as much as it has files."""

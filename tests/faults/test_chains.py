@@ -1,4 +1,4 @@
-"""Kill after kill on one store, the disk before each step, and commands under strace: a small dose of the long run."""
+"""Repeated kills on one store, the disk before each step, and commands under strace: a short form of the long run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.alone import alone
-from tests.faults.dose import DOSE
-from tests.faults.homes import HOMES, Home
+from tests.faults.amount import DOSE
+from tests.faults.isolated import alone
 from tests.faults.mutants import mutated
-from tests.faults.seeded import MUTANTS
+from tests.faults.seeded_faults import MUTANTS
+from tests.faults.store_kinds import HOMES, Home
 from tests.needs import need
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine

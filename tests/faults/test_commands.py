@@ -1,4 +1,4 @@
-"""The real command, killed at or given errors by the calls that touch its store. `make faults-long` tries them all."""
+"""The real command, killed or given errors at the calls that touch its store. `make faults-long` tries all of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.dose import DOSE
-from tests.faults.homes import HOMES, Home
+from tests.faults.amount import DOSE
+from tests.faults.store_kinds import HOMES, Home
 from tests.faults.tracing import COMMANDS, Stage, failing, killed
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine

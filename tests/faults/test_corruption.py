@@ -1,4 +1,4 @@
-"""Any byte of any file cut off or turned over: told by name, the others readable, nothing thrown away."""
+"""Any byte of any file is damaged: mam names the damage, reads the other records and discards nothing."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mam.stores.files.rebuild import rebuild
 from mam.stores.port import Query
 from mam.util.clock import SystemClock
 from tests.audit.support import history_in, history_in_log
-from tests.faults.damaging import damaged, with_every_damage
-from tests.faults.homes import HOMES
-from tests.faults.judging import act, check_files
+from tests.faults.damage import damaged, with_every_damage
+from tests.faults.invariants import act, check_files
+from tests.faults.store_kinds import HOMES
 
 if TYPE_CHECKING:
     from mam.stores.port import Store

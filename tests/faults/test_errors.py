@@ -1,4 +1,4 @@
-"""A call that fails, a disk that is full: the act is done or refused whole, in one line, and all is well afterwards."""
+"""A call fails or the disk is full: mam does the act or rejects it whole, in one line, and works again afterwards."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mam.errors import MamError, StoreUnavailable
 from mam.registry import Registry
 from mam.stores.port import Query
 from tests.faults.failing import ERRORS, Once, calls_fail, writes_fail
-from tests.faults.homes import HOMES, Home, copied
-from tests.faults.judging import check_store, check_story, looked_at
+from tests.faults.invariants import check_store, check_story, looked_at
+from tests.faults.store_kinds import HOMES, Home, copied
 from tests.stories import WRITERS, Cast
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine

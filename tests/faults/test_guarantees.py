@@ -1,4 +1,4 @@
-"""docs/guarantees.md is complete: every promise has its sentence and tests, every seeded fault has who caught it."""
+"""docs/guarantees.md is complete: promises have sentences and tests, and seeded faults a test that caught them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from tests.faults.counting import DOCUMENT, markers
 from tests.faults.mutants import ROOT
-from tests.faults.seeded import MUTANTS
+from tests.faults.seeded_faults import MUTANTS
 from tests.faults.units import PostgresHistories, units
 
 PROMISES = [f"P{number}" for number in range(1, 20)]

@@ -1,4 +1,4 @@
-"""Many processes, killed, stopped past their lease, lied to by the clock: one after the other would explain it all."""
+"""Many processes are killed, stopped past their lease and given wrong times: the history is linearizable."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Protocol
 import pytest
 
 from mam.agents.files_directory import FilesDirectory
-from tests.faults.dose import DOSE
+from tests.faults.amount import DOSE
 from tests.faults.histories import Histories, Plan
-from tests.faults.homes import HOMES, Home
 from tests.faults.session_histories import SessionHistories
+from tests.faults.store_kinds import HOMES, Home
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 

@@ -1,7 +1,7 @@
-"""What mam keeps beside records and journal, spoilt at any byte: told by name, and neither believed nor thrown away.
+"""The small files beside the store are damaged at any byte: mam names them, and neither trusts nor discards them.
 
-None of these small files has a checksum, except where one is named: a bit that leaves valid JSON with other words in it
-is a limit that docs/guarantees.md tells.
+None of these files has a checksum unless a test states it. A flipped bit that leaves valid JSON with other content is
+a limit that docs/guarantees.md names.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mam.errors import MamError
 from mam.inbox.ledger import DATABASE
 from mam.registry import Registry
 from mam.stores.port import Query
-from tests.faults.damaging import damaged, with_every_damage
-from tests.faults.homes import HOMES
+from tests.faults.damage import damaged, with_every_damage
 from tests.faults.session_histories import AGENT, LONG, record_of
+from tests.faults.store_kinds import HOMES
 from tests.inbox.world import WHERE, World
 
 if TYPE_CHECKING:

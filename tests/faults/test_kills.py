@@ -1,4 +1,4 @@
-"""Killed before any step of any verb: what was acknowledged is there, what was not is whole or absent."""
+"""A kill before any step of any verb: acknowledged acts are there, and others are there as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mam.registry import Registry
 from mam.stores.files.rebuild import rebuild
 from mam.stores.port import Query
 from mam.util.clock import SystemClock
-from tests.faults.homes import HOMES, Home, copied
-from tests.faults.judging import check_files, check_store, check_story, looked_at
+from tests.faults.invariants import check_files, check_store, check_story, looked_at
 from tests.faults.killing import kill_points
+from tests.faults.store_kinds import HOMES, Home, copied
 from tests.stories import WRITERS, Cast
 
 if TYPE_CHECKING:

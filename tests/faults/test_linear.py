@@ -1,4 +1,4 @@
-"""The judge of histories, judged: on histories that are known to be good, and on those that are known to be bad."""
+"""The checker of histories accepts histories that are known to be correct and rejects those that are not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.linear import EXISTS, LOST, REFUSED, UNKNOWN, Call, linearizable
+from tests.faults.linearizability import EXISTS, LOST, REFUSED, UNKNOWN, Call, linearizable
 
 
 def call(verb: str, asked: float, answered: float, answer: Any = None, attempt: int | None = None) -> Call:

@@ -1,4 +1,4 @@
-"""Mam 0.1.0 has a store open while this mam takes it over and is killed: the old one is refused, or its acts count."""
+"""mam 0.1.0 has a store open while this mam takes it over and is killed: the old one is rejected, or its acts count."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.util.strict_json import strict_json
-from tests.faults.dose import DOSE
-from tests.faults.judging import check_no_problems
+from tests.faults.amount import DOSE
+from tests.faults.invariants import check_no_problems
 from tests.faults.killing import at_calls, at_writes, kill_at, kill_points
 from tests.files.test_upgrade import old_store
 from tests.sqlite.test_upgrade import old_database
@@ -134,7 +134,7 @@ class Elder:
 @contextmanager
 def elder(old_code: Path, kind: str, path: Path) -> Iterator[Elder]:
     with subprocess.Popen(
-        [sys.executable, str(ROOT / "tests/faults/elder.py"), kind, str(path)], stdin=subprocess.PIPE,
+        [sys.executable, str(ROOT / "tests/faults/old_mam.py"), kind, str(path)], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(old_code)},
     ) as process:  # fmt: skip
         try:

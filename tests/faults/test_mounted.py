@@ -1,4 +1,4 @@
-"""Real file systems lose their power in the middle of acts: what was acknowledged is there when it comes back."""
+"""Real file systems lose power during acts: acknowledged acts are there after the restart."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.dose import DOSE
-from tests.faults.homes import HOMES, Home
+from tests.faults.amount import DOSE
 from tests.faults.mounted import KINDS, Outages, disk_of, why_not
+from tests.faults.store_kinds import HOMES, Home
 
 CUTS = 25 * DOSE
 

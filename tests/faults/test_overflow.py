@@ -1,4 +1,4 @@
-"""More happens in an inbox than the kernel keeps for a watcher: what it was never told of is found all the same."""
+"""An inbox changes faster than the kernel's queue of events allows: the watcher finds every file all the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore
-from tests.faults.dose import DOSE
+from tests.faults.amount import DOSE
 from tests.inbox.commands import WHERE, Desk
 from tests.waiting import await_that
 

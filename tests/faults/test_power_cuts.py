@@ -1,4 +1,4 @@
-"""The power fails at any step of a recorded life: what was acknowledged is on every disk that could be left."""
+"""The power fails at any step of a recorded life: every possible disk holds all acknowledged acts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mam.stores.files.records import read_stamp
-from tests.faults.cutting import cut_everywhere
-from tests.faults.dose import DOSE
-from tests.faults.homes import HOMES, Home
-from tests.faults.keeping import kept
+from tests.faults.amount import DOSE
 from tests.faults.power import power_cuts, written
+from tests.faults.power_cuts import cut_everywhere
 from tests.faults.recording import ROOT, Made, Renamed, Said, Step, Synced, Wrote, recorded
+from tests.faults.side_files import kept
+from tests.faults.store_kinds import HOMES, Home
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
@@ -32,7 +32,7 @@ def test_what_is_kept_beside_the_journal_is_old_or_new_after_a_cut(folder: Path,
     """Secrets and pauses: each is acknowledged by its own name, and is there on every disk from then on."""
     root, after = folder / "root", folder / "after"
     root.mkdir()
-    steps = recorded(["tests.faults.keeping", home.name, str(root / "place")], root)
+    steps = recorded(["tests.faults.side_files", home.name, str(root / "place")], root)
     for cutting in power_cuts(steps, random.Random(1), mixes=1):
         if not cutting.heard:
             continue
@@ -47,7 +47,7 @@ def test_a_registration_has_its_record_file_on_every_disk(folder: Path) -> None:
     """Also before mam has acted again: `register` syncs file and directory before it answers."""
     root, after = folder / "root", folder / "after"
     root.mkdir()
-    steps = recorded(["tests.faults.registering", str(root / "place")], root)
+    steps = recorded(["tests.faults.register_loop", str(root / "place")], root)
     heard = 0
     for cutting in power_cuts(steps, random.Random(1)):
         written(cutting.disk, after)

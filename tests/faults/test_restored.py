@@ -1,4 +1,4 @@
-"""Databases that went back in time, are gone or were replaced, and copies made while others write."""
+"""Databases that were restored, removed or replaced, and copies made while other processes write."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore
 from mam.util.clock import SystemClock
-from tests.faults.homes import HOMES, Boot
-from tests.faults.judging import check_files, check_store
+from tests.faults.invariants import check_files, check_store
+from tests.faults.store_kinds import HOMES, Boot
 
 if TYPE_CHECKING:
     from mam.stores.port import Store

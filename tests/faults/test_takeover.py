@@ -1,4 +1,4 @@
-"""Many processes, killed and stopped, while a synchronous standby takes over: one after the other would explain it."""
+"""Many processes are killed and stopped while a synchronous standby takes over: the history is linearizable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from mam.errors import StoreUnavailable
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
-from tests.faults.dose import DOSE
+from tests.faults.amount import DOSE
 from tests.faults.histories import Histories, Plan
 from tests.postgres.server import PrivateServer
 from tests.postgres.standby import Standby, address

@@ -1,4 +1,4 @@
-"""Every verb that writes is killed somewhere, and the others write nothing."""
+"""A test kills every verb that writes, and the other verbs write nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from mam.__main__ import VERBS, load, run
 from mam.cli.args.parser import Parser
 from mam.registry import Registry
-from tests.faults.homes import HOMES
+from tests.faults.store_kinds import HOMES
 from tests.faults.verbs import COMMANDS, ELSEWHERE, GROUPS, READERS, SAME, parted
 
 ROOT = Path(__file__).resolve().parents[2]

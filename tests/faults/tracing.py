@@ -1,7 +1,6 @@
 """The real command under strace: killed before, or given an error by, any call with which it touches a store.
 
-From a prepared state each time, and started as a person starts it; `culling.py` kills the same commands by the
-thousand.
+Each starts from a prepared state, as a user starts it. `command_kills.py` kills the same commands by the thousand.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.util.frozen import Frozen
 from tests.audit.support import history_in, history_in_log
-from tests.faults.homes import Home, copied
-from tests.faults.judging import check_store, check_story
+from tests.faults.invariants import check_store, check_story
+from tests.faults.store_kinds import Home, copied
 from tests.needs import program
 from tests.stories import Cast, Story
 

@@ -1,4 +1,4 @@
-"""The pieces of which a long run is made: one fault on one store from one seed, which says how often it struck."""
+"""The parts of a long run: one fault on one store from one seed, which returns how often it occurred."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from mam.util.frozen import Frozen
-from tests.faults.alone import alone
-from tests.faults.cutting import cut_everywhere
-from tests.faults.homes import HOMES, Home, quick_place
+from tests.faults.isolated import alone
 from tests.faults.mounted import KINDS
+from tests.faults.power_cuts import cut_everywhere
+from tests.faults.store_kinds import HOMES, Home, quick_place
 from tests.faults.tracing import COMMANDS, Stage, failing
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""Every verb of mam that writes, as a command that can be killed; and who kills those that need more than a command.
+"""Every verb of mam that writes, as a command that can be killed, and the tests of those that need more than a command.
 
-`test_verbs.py` sees to it that no verb is missing: a new one has to be put here, or called a reader.
+`test_verbs.py` reports a verb that is missing here: add it as a command, or to `READERS`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ COMMANDS = {
     "agents cleanup": "agents cleanup",
     "config set": "config set on_idle stop",
     "config unset": "config unset on_idle",
+    "rules add": "rules add deny -- git push",
     "trust": "trust .mam/config.toml",
     "skill install": "skill install --user --yes",
     "register for a worker": "register true --agent shell --agent-session shop --timeout 600",
@@ -46,10 +47,10 @@ COMMANDS = {
     "relay": "MQTT_BROKER=127.0.0.1 MQTT_PORT={port} relay --once",
     "hook": "STDIN=hook.json MAM_JOB_ID={running} MAM_ATTEMPT={attempt} hook claude-code",
 }
-"""In a life that goes on: {running}, {pending} and {ended} are jobs of it. What the others need has `props.py`. Words
-with = before the verb are of its environment, and STDIN is the file that it reads."""
+"""{running}, {pending} and {ended} are jobs of a store in use; `surroundings.py` provides what the others need. Words
+with = before the verb set its environment, and STDIN is the file that it reads."""
 
-GROUPS = ("agents", "config", "skill", "inbox", "token")
+GROUPS = ("agents", "config", "skill", "inbox", "rules", "token")
 """Verbs that have verbs of their own."""
 
 
@@ -85,6 +86,7 @@ READERS = {
     "brief", "where", "doctor",
     "completion", "stats", "demo", "service", "agents resolve", "agents list", "agents show", "agents attach",
     "diff", "agents status", "agents check", "skill show", "inbox status", "config list", "config get", "config path",
+    "rules list", "rules test",
     "token list",
 }  # fmt: skip
 """They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a

@@ -1,4 +1,4 @@
-"""A registry in a temporary directory, as a person or another program would meet it."""
+"""A registry in a temporary directory, as a user or another program finds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be true of a registry whatever happened to it."""
+"""What must hold for a registry after any fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed before any step of a move into the archive: each job is whole, in the registry or in the archive."""
+"""A kill before any step of a move into the archive: each job is whole, in the registry or in the archive."""
 
 from __future__ import annotations
 

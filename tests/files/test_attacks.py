@@ -1,4 +1,4 @@
-"""One file or one process in the wrong state: it costs what it must, and never the registry or its fence."""
+"""One file or one process in the wrong state costs one job at most, and never the registry or its fence."""
 
 from __future__ import annotations
 

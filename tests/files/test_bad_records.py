@@ -1,4 +1,4 @@
-"""Files that are no sound record: named, left alone, and in nobody's way."""
+"""Files that are no valid record: mam names them, leaves them alone and works around them."""
 
 from __future__ import annotations
 

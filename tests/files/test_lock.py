@@ -1,4 +1,4 @@
-"""The lock: exclusive, bounded, dead with its holder, and never on two files at once."""
+"""The lock: exclusive, bounded, released with its holder, and never on two files at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mam rebuild`: the database made anew from the record files."""
+"""`mam rebuild` makes the database again from the record files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of secrets: one more costs one line, and nothing that was kept is lost to what was not."""
+"""The file of secrets: a secret costs one line, and a failed write loses no stored secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed before any step of a summary of the journal: no line of history is lost, and the next prune does the rest."""
+"""A kill before any step of a summary of the journal loses no line of history, and the next prune completes it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,6 @@ def refused(world: World, content: bytes, name: str = "x.prompt.md", where: str 
         (b"---\nagent: shell\n---\n\n", "it is empty"),
         (b"caf\xe9", "not UTF-8 text (byte 3); save it as UTF-8"),
         (b"a\0b", "NUL"),
-        (b"---\nagent: shell\npermisions: ask\n---\ndo", "line 3: 'permisions' is not a key of the front matter (did"),
         (b"---\nmam:\n  colour: red\n---\ndo", "line 3: 'colour' is not a key"),
         (b"---\nmam: red\n---\ndo", "line 2: mam must be a table"),
         (b"---\ntitle: x\nmam:\n  priority: high\n---\ndo", "line 4: priority: 'high' is not a whole number"),
@@ -83,6 +82,7 @@ FOREIGN = {
     "not YAML": '---\nit says: "never closed\nand so on\n---\ndo it',
     "deep": f"---\na: {'[' * 30_000}\n---\ndo it",
     "an unknown key": "---\nagnet: shell\n---\ndo it",
+    "an unknown key beside a key of mam": "---\nagent: codex\npermisions: ask\n---\ndo it",
 }
 
 
@@ -97,6 +97,29 @@ def test_the_head_of_another_tool_is_part_of_the_prompt(world: World, name: str)
     assert (job.prompt, job.agent) == (FOREIGN[name], "shell")
     (copy,) = (world.root / "processed").rglob("prompt.md")
     assert copy.read_text() == FOREIGN[name]
+
+
+def test_a_head_that_is_not_read_is_reported_if_it_has_keys_of_mam(world: World) -> None:
+    head = "---\nauthor: me\nagent: codex\npermisions: ask\n---\n"
+    world.drop("x.prompt.md", f"{head}do it")
+    world.drop("y.prompt.md", "---\ntitle: x\npriority: 3\n---\ndo that")
+    world.drop("z.prompt.md", "---\ntitle: x\n---\ndo that too")
+
+    world.steady()
+
+    known = {rel: words for what, rel, words in world.notifications if what == "taken"}
+    why = "line 4: 'permisions' is not a key of mam's front matter (did you mean permissions?)"
+    so = "so the head is part of the prompt, and mam did not read agent"
+    assert known["acme/shop/main/x.prompt.md"] == f"{why}, {so}"
+    assert "line 2: 'title' is not a key" in known["acme/shop/main/y.prompt.md"]
+    assert known["acme/shop/main/z.prompt.md"] == ""
+    registry = world.registry()
+    while (job := registry.pick("inbox", owner="me")) is not None:
+        registry.complete(job.job_id, attempt=1)
+    world.steady()
+    outcome = (world.root / "finished" / WHERE / "x.done.md").read_text()
+    assert outcome.startswith(f"{head}do it")
+    assert f"- note: {why}" in outcome
 
 
 def test_a_block_of_mam_beside_others_is_read_and_all_of_it_is_passed_on(world: World) -> None:

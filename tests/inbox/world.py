@@ -1,4 +1,4 @@
-"""A tree, a store and an inbox, without a worker: tests decide how each job ends."""
+"""A directory tree, a store and an inbox without a worker: tests decide how each job ends."""
 
 from __future__ import annotations
 

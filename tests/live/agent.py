@@ -51,9 +51,7 @@ class Agent:
 
     def turn(self, prompt: str) -> None:
         self._turn, self._said = str(uuid.uuid4()), "Done."
-        if self._transcript is not None:
-            with self._transcript.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"type": "user", "message": prompt}) + "\n")
+        self.write({"type": "user", "promptId": self._turn, "message": prompt})
         self.hook("UserPromptSubmit", prompt=prompt)
         found = re.search(r"Read (\S+) and", prompt)
         steps = STEP.findall(Path(found[1]).read_text("utf-8")) if found else []
@@ -111,11 +109,21 @@ class Agent:
 
     def do_refused(self, words: str) -> str:
         """As Codex at its vendor's refusal: no hook tells of it, but its transcript does."""
-        assert self._transcript is not None
         payload = {"type": "task_complete", "turn_id": self._turn, "error": {"message": words}}
-        with self._transcript.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"type": "event_msg", "payload": payload}) + "\n")
+        self.write({"type": "event_msg", "payload": payload})
         return "no end"
+
+    def do_answer(self, words: str) -> None:
+        """An answer of the model, as Claude Code's transcript has it."""
+        fresh, output = map(int, words.split())
+        usage = {"input_tokens": fresh, "output_tokens": output}
+        self.write({"type": "assistant", "message": {"id": str(uuid.uuid4()), "usage": usage}})
+
+    def do_background(self, _words: str) -> None:
+        """It stops while a task of its own runs, and prompts itself when that has ended."""
+        self.hook("Stop", background_tasks=[{"id": "1"}], last_assistant_message="soon")
+        self._turn = str(uuid.uuid4())
+        self.hook("UserPromptSubmit", prompt="<task-notification>\n<task-id>1</task-id>\n</task-notification>")
 
     def do_fail(self, words: str) -> str:
         self.hook("StopFailure", error=words)
@@ -143,6 +151,12 @@ class Agent:
         )
         if ran.returncode or ran.stdout or ran.stderr:
             self.note(f"hook {name} {ran.returncode} {ran.stdout!r} {ran.stderr!r}")
+
+    def write(self, line: dict[str, Any]) -> None:
+        """Into its transcript, if it has one."""
+        if self._transcript is not None:
+            with self._transcript.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
 
     def note(self, what: str) -> None:
         with self._log.open("a", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""A tmux server of the test's own with agents at their prompts, and workers that serve them."""
+"""A tmux server for one test, with agents at their prompts and workers that serve them."""
 
 from __future__ import annotations
 

@@ -125,11 +125,16 @@ class McpClient:
 
 @contextmanager
 def mcp(
-    mam: Mam, *words: str, version: str = NEWEST, capabilities: Json | None = None, **env: str
+    mam: Mam, *words: str, version: str = NEWEST, capabilities: Json | None = None, inner: str = "", **env: str
 ) -> Iterator[McpClient]:
+    """`inner` are variables that a shell between the test and the server removes."""
+    argv = [sys.executable, "-m", "mam", "mcp", *words]
+    if inner:
+        removing = ["sh", "-c", f'unset {inner}; "$@"; exit $?', "sh", *argv]
+        argv = ["sh", "-c", '"$@"; exit $?', "sh", *removing]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mam", "mcp", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, cwd=mam.here, env={**mam.env, **env},
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=mam.here,
+        env={**mam.env, **env},
     )  # fmt: skip
     with process:
         try:

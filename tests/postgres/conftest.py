@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mam.stores.postgres import client
+from mam.stores.postgres import limits
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from tests.postgres.crashes import DisturbedStore
 
@@ -39,7 +39,7 @@ def admin(database: str) -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_PAUSE", 0.001)
+    monkeypatch.setattr(limits, "PAUSE_SECONDS", 0.001)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""Ways for a server to go away: one backend, all of it, or only the answer."""
+"""Ways in which a server fails: one backend, the whole server, or only its answer."""
 
 from __future__ import annotations
 

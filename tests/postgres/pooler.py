@@ -1,4 +1,4 @@
-"""PgBouncer before a private server, as Debian brings it and with its own settings."""
+"""PgBouncer in front of a private server, with Debian's package and mam's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wire between mam and the server that can be cut at a chosen answer of the server's, and that takes its time."""
+"""A proxy between mam and the server that cuts the connection at a chosen answer, or delays it."""
 
 from __future__ import annotations
 
@@ -64,19 +64,20 @@ class Proxy:
             server.connect(self._server)
             ready.register(client, selectors.EVENT_READ, server)
             ready.register(server, selectors.EVENT_READ, client)
-            was_server = True
+            is_question = False
             while True:
                 for key, _events in ready.select():
                     source, target = key.fileobj, key.data
                     assert isinstance(source, socket.socket)
-                    self.trips += source is server and not was_server
-                    was_server = source is server
-                    if not self._passed_on(source, target, from_server=source is server):
+                    if not self._passed_on(source, target, from_server=source is server, is_question=is_question):
                         return
+                    is_question = source is client
 
-    def _passed_on(self, source: socket.socket, target: socket.socket, *, from_server: bool) -> bool:
+    def _passed_on(self, source: socket.socket, target: socket.socket, *, from_server: bool, is_question: bool) -> bool:
         try:
             said = source.recv(1 << 16)
+            # The end of a connection is no answer: either side may be the first to close.
+            self.trips += from_server and is_question and bool(said)
             if self._way_seconds:
                 time.sleep(self._way_seconds)  # the distance
             if from_server and self._until > 0:

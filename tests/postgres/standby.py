@@ -1,4 +1,4 @@
-"""A standby that streams from a private server, made with the server's own programs."""
+"""A standby that streams from a private server, made with the programs of PostgreSQL."""
 
 from __future__ import annotations
 

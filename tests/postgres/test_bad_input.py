@@ -17,7 +17,6 @@ import pytest
 from mam import __version__
 from mam.errors import StoreUnavailable
 from mam.registry import Registry
-from mam.stores.postgres import client as postgres
 from mam.stores.postgres import limits
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
@@ -266,7 +265,7 @@ def test_a_full_disk_refuses_acts_whole_and_recovers_when_there_is_room(
     full_disk: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, folder = full_disk
-    monkeypatch.setattr(postgres, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "PATIENCE_SECONDS", 0.2)
     store = PostgresStore(url)
     registry = Registry(store)
     ballast = folder / "ballast"

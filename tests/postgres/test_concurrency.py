@@ -19,7 +19,7 @@ from mam.jobs.ending import End
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.port import Query
-from mam.stores.postgres import client as postgres
+from mam.stores.postgres import limits
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, history_lines, pick_id, register_and_claim, register_jobs
 from mam.testing.races import RacePool
@@ -340,7 +340,7 @@ def test_closing_a_store_wakes_the_thread_that_waits(store: DisturbedStore, url:
 @pytest.fixture
 def wire(server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Proxy, str]]:
     """A proxy in front of the private server, and the address that leads through it."""
-    monkeypatch.setattr(postgres, "_PAUSE", 0.001)
+    monkeypatch.setattr(limits, "PAUSE_SECONDS", 0.001)
     url = server.empty_database()
     create_postgres_store(url)
     before, _, folder = url.rpartition("host=")

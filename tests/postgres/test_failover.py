@@ -6,7 +6,7 @@ import os
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -19,6 +19,7 @@ from mam.stores.port import Query
 from mam.stores.postgres import limits
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
+from tests.cli.command import finish
 from tests.postgres.server import PrivateServer
 from tests.postgres.standby import Standby, address, configure
 from tests.waiting import await_that
@@ -87,6 +88,38 @@ def test_a_synchronous_standby_loses_nothing(pair: tuple[PrivateServer, Standby]
     assert {job.job_id for job in store.select(Query())} >= set(known)
     check_journal(store)
     store.close()
+
+
+def test_a_command_that_starts_during_a_failover_waits_for_its_end(
+    pair: tuple[PrivateServer, Standby], mam: Mam
+) -> None:
+    primary, standby = pair
+    standby.await_streaming()
+    primary.kill()
+    with psycopg.connect(standby.url(), autocommit=True) as connection:
+        before = sessions(connection)
+        register = mam.start("register", "p", "--agent", "codex", "--store", address(primary, standby))
+        await_that(lambda: sessions(connection) > before + 2, "the command does not try the standby again")
+    standby.promote()
+    ran = finish(register)
+    assert ran.code == 0, ran.stderr
+    assert mam("status", ran.line, "--store", standby.url()).line == "pending"
+
+
+def sessions(connection: psycopg.Connection[Any]) -> int:
+    """How many there were at this server, of everybody."""
+    rows = connection.execute("SELECT sessions FROM pg_stat_database WHERE datname = 'postgres'").fetchall()
+    return int(rows[0][0])
+
+
+def test_a_standby_alone_is_named_after_a_while(
+    pair: tuple[PrivateServer, Standby], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    primary, standby = pair
+    monkeypatch.setattr(limits, "PATIENCE_SECONDS", 0.2)
+    primary.kill()
+    with pytest.raises(StoreUnavailable, match="no server of the address accepts writes"):
+        PostgresStore(address(primary, standby))
 
 
 def stop_following(primary: PrivateServer, standby: Standby) -> None:

@@ -13,7 +13,7 @@ from mam.errors import StoreUnavailable
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.port import Query
-from mam.stores.postgres import client as postgres
+from mam.stores.postgres import limits
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from tests.postgres.crashes import (
@@ -42,7 +42,7 @@ BACKEND_FAULTS: dict[str, Callable[[str, DisturbedStore], None]] = {
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "_PAUSE", 0.001)
+    monkeypatch.setattr(limits, "PAUSE_SECONDS", 0.001)
 
 
 class World:
@@ -200,7 +200,7 @@ def test_a_server_killed_and_restarted_in_the_middle_of_every_reader(server: Pri
 def test_a_server_that_stays_away_is_reported_and_nothing_is_half_done(
     server: PrivateServer, crashing: World, monkeypatch: pytest.MonkeyPatch, verb: str, word: str, when: str
 ) -> None:
-    monkeypatch.setattr(postgres, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "PATIENCE_SECONDS", 0.05)
     expected, _moments = crashing.undisturbed(verb)
     cast = crashing.cast()
 
@@ -220,7 +220,7 @@ def test_a_server_that_stays_away_is_reported_and_nothing_is_half_done(
 
 
 def test_mam_stops_retrying_a_backend_that_dies_at_every_commit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "PATIENCE_SECONDS", 0.05)
     deaths = itertools.count(1)
 
     def die(statement: str, when: str) -> None:

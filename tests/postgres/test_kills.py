@@ -16,7 +16,7 @@ import psycopg
 
 from mam.registry import Registry
 from mam.stores.port import Query
-from mam.stores.postgres import client
+from mam.stores.postgres import limits
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from mam.testing.races import RacePool
@@ -40,7 +40,7 @@ LINES_OF_A_JOB = 5
 
 def open_patient_store(url: str) -> Store:
     """On a busy machine a server may take long to start again. How long a client waits for it is not tested here."""
-    client.PATIENCE_SECONDS = PATIENCE
+    limits.PATIENCE_SECONDS = PATIENCE
     return PostgresStore(url)
 
 

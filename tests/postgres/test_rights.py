@@ -12,9 +12,8 @@ import pytest
 from mam.errors import StoreUnavailable
 from mam.jobs.pause import Pause
 from mam.registry import Registry
-from mam.stores.postgres.client import PATIENCE_SECONDS
 from mam.stores.postgres.connection import Server
-from mam.stores.postgres.limits import STATEMENT_SECONDS
+from mam.stores.postgres.limits import PATIENCE_SECONDS, STATEMENT_SECONDS
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, register_jobs
 from tests.cli.command import Mam

@@ -222,8 +222,7 @@ def _claimed(registry: Registry) -> Job:
 
 @pytest.mark.parametrize("verb", ["register", "pick", "heartbeat", "publish", "complete"])
 def test_a_verb_takes_few_round_trips(server: PrivateServer, tmp_path: Path, verb: str) -> None:
-    """The least of several runs: the count of one run is now and then one more."""
-    assert 0 < min(_trips(server, tmp_path, verb) for _ in range(3)) <= MOST_TRIPS
+    assert 0 < _trips(server, tmp_path, verb) <= MOST_TRIPS
 
 
 def _trips(server: PrivateServer, tmp_path: Path, verb: str) -> int:

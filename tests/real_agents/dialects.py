@@ -1,4 +1,4 @@
-"""The three model interfaces, as far as the agents use them: a request in, one answer out, streamed or whole."""
+"""The three model interfaces, as far as the agents use them: a request, and one answer, streamed or whole."""
 
 from __future__ import annotations
 

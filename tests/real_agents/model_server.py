@@ -8,6 +8,7 @@ A prompt may contain lines `model: …`, one step each, done in order; what the 
   model: read PATH            the agent's own tool for reading; steps in what it reads take the place of these
   model: ask QUESTION         the agent's tool for questions to its user
   model: say TEXT             the last answer; without it that is "Done."
+  model: delegate A; B        the agent's own tool for subagents: one does the steps A and B
   model: refuse TEXT          the model declines
   model: hang                 no answer until `release`, or until the agent goes away
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_STEP = re.compile(r"\bmodel: (write|run|beg|read|ask|say|refuse|hang)\b[ \t]*(.*)")
+_STEP = re.compile(r"\bmodel: (write|run|beg|read|ask|say|delegate|refuse|hang)\b[ \t]*(.*)")
 _JOB = re.compile(r"\bThis is job (\w+),")
 _HANDED = re.compile(r"\bRead (\S+) and do what it says\.")
 """The line by which a live session is handed a job: as good as `model: read`."""
@@ -189,6 +190,10 @@ def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
             ("write", {"filePath": path, "content": text + "\n"}),
         ],
         "read": [("Read", {"file_path": path}), ("read", {"filePath": path})],
+        "delegate": [
+            ("Agent", {**_subagent(words), "subagent_type": "general-purpose"}),
+            ("task", {**_subagent(words), "subagent_type": "general"}),
+        ],
         "ask": [(tool, {"questions": [_question(words)]}) for tool in _QUESTIONS.values()],
         "beg": [
             ("exec_command", {"cmd": words, "sandbox_permissions": "require_escalated", "justification": "Please"})
@@ -201,6 +206,10 @@ def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
         return Say(f"I have a question: {words}")
     commands = {"write": f"echo {shlex.quote(text)} > {shlex.quote(path)}", "read": f"cat {shlex.quote(path)}"}
     return _shell(commands.get(verb, words), tools, number)
+
+
+def _subagent(steps: str) -> Json:
+    return {"description": "a part", "prompt": "\n".join(f"model: {step.strip()}" for step in steps.split(";"))}
 
 
 def _question(words: str) -> Json:

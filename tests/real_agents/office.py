@@ -1,4 +1,4 @@
-"""One agent's office: a store, a directory, `mam` as a command, and nothing of the outer world."""
+"""One agent with a store, a directory and the command `mam`, isolated from everything else."""
 
 from __future__ import annotations
 

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from tests.real_agents.model_server import ModelServer
 
 
-def test_two_live_sessions_do_ten_jobs_and_their_hooks_report_it(live: Live) -> None:
+def answers(count: int) -> dict[str, int]:
+    """The tokens of so many answers of the model."""
+    return {"input": 100 * count, "cached": 11 * count, "output": 22 * count}
+
+
+def test_two_live_sessions_do_ten_jobs_and_their_hooks_report_it(live: Live, model: ModelServer) -> None:
     live.start_agent("claude")
     live.start_agent("codex")
     jobs = {}
@@ -38,6 +43,24 @@ def test_two_live_sessions_do_ten_jobs_and_their_hooks_report_it(live: Live) -> 
         assert (live.mam.here / path).read_text("utf-8").strip() == f"made by {name} {number}"
         assert live.state_of(name)["state"] == "done"
         assert live.state_of(name)["source"] == "hook"
+        assert job["run"]["agent"]["tokens"] == answers(3)
+    assert len(model.seen) == 3 * len(jobs)
+
+
+@pytest.mark.parametrize("name", ["claude", "opencode"])
+def test_a_job_whose_agent_starts_a_subagent_ends_when_all_is_done_and_counts_it(
+    live: Live, model: ModelServer, name: str
+) -> None:
+    """Claude Code lets it run in the background, stops, and prompts itself when it has ended."""
+    live.start_agent(name)
+    job_id = live.register(name, "delegate run echo sub >part.txt; say Sub done.", "say All done.", artifact="part.txt")
+
+    finish(live.worker(name, "--drain"))
+
+    job = live.job(job_id)
+    assert (job["status"], job["result"]) == ("completed", "All done."), job["reason"]
+    assert job["run"]["agent"]["tokens"] == answers(len(model.seen))
+    assert len(model.seen) >= 5
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "opencode"])
@@ -59,6 +82,7 @@ def test_a_worker_is_killed_and_the_next_one_watches(live: Live, model: ModelSer
     job = live.job(job_id)
     assert (job["status"], job["result"], job["attempt"]) == ("completed", "Done at last.", 2)
     assert job["run"]["session"]["mark"] == f"{job_id}.1"
+    assert job["run"]["agent"]["tokens"] == answers(len(model.seen))
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "opencode"])

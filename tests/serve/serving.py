@@ -16,12 +16,14 @@ from mam.serve.app import create_app
 from mam.serve.run import bind, run_listeners
 from mam.serve.server import Server
 from mam.serve.settings import ServeSettings, check_settings
+from mam.serve.valet.app import create_valet_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from mam.registry import Registry
+    from mam.serve.run import Listener
 
 PATIENCE = 60.0
 
@@ -33,6 +35,7 @@ class Serving:
         self.server = server
         self.registry = server.registry
         self.url = server.settings.local_url
+        self.valet_url: str | None = None
         self._clients: list[httpx.Client] = []
         self._tokens: dict[tuple[Any, ...], str] = {}
 
@@ -62,21 +65,29 @@ class Serving:
 
 
 @contextmanager
-def serving(registry: Registry, *, config: Config | None = None, **settings: Any) -> Iterator[Serving]:
+def serving(
+    registry: Registry, *, config: Config | None = None, with_valet: bool = False, **settings: Any
+) -> Iterator[Serving]:
     wanted = check_settings(ServeSettings(port=0, **settings))
     listening = bind(wanted)
     server = Server(registry, wanted.replace(port=listening.getsockname()[1]), config or Config())
+    listeners: list[Listener] = [(create_app(server), listening)]
+    served = Serving(server)
+    if with_valet:
+        place = bind(wanted)
+        own = wanted.replace(port=place.getsockname()[1])
+        listeners.append((create_valet_app(server, own), place))
+        served.valet_url = own.local_url
     started, loops = Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
 
     async def run() -> None:
         stop = asyncio.Event()
         loops.append((asyncio.get_running_loop(), stop))
-        await run_listeners(server, [(create_app(server), listening)], started.set, stop)
+        await run_listeners(server, listeners, started.set, stop)
 
     thread = Thread(target=asyncio.run, args=(run(),))
     thread.start()
     assert started.wait(PATIENCE), "the server did not start"
-    served = Serving(server)
     try:
         yield served
     finally:

@@ -1,4 +1,4 @@
-"""Jobs for the unit tests, made by the product's own acts so that each can exist."""
+"""Jobs for the unit tests, made by the acts of the product, so that each can exist."""
 
 from __future__ import annotations
 

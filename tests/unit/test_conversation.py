@@ -1,4 +1,4 @@
-"""The conversation readers: what real agents printed becomes the same few items, and no line is lost."""
+"""The conversation readers: the output of real agents becomes the same few kinds of items, and no line is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's picture, however short what it shows has become."""
+"""The chart of the demo, also for very short spans."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""How long a server may be away before a worker ends its agents."""
+"""How long a server may be unreachable before a worker ends its agents."""
 
 from __future__ import annotations
 
 import pytest
 
 from mam.jobs.lease import NETWORK_SECONDS, keep_alive_seconds, renewal_seconds
-from mam.stores.postgres.client import PATIENCE_SECONDS
-from mam.stores.postgres.limits import limits
+from mam.stores.postgres.limits import PATIENCE_SECONDS, limits
 
 AWAY_SECONDS = 90
 

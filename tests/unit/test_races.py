@@ -1,4 +1,4 @@
-"""The race harness itself: it must not call a failure a success."""
+"""The race harness itself: it must not report a failure as a success."""
 
 from __future__ import annotations
 

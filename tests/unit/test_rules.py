@@ -1,140 +1,146 @@
-"""The rules for ids, names and other input."""
+"""Rules: the first match decides, and nothing that a shell could read otherwise is allowed."""
 
 from __future__ import annotations
 
-import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from mam.errors import BadInput
-from mam.jobs import input_rules
-from mam.jobs.draft import draft_job
+from mam.jobs.question import PERMISSION, QUESTION, Draft
+from mam.jobs.rules import Rule, always_allowed, first_match, plain_words, rule_from_fields, sameness
+from tests.unit.jobs import running
 
-CLAIM_ID = re.compile(r"^[A-Za-z0-9_-]{1,64}\Z")
-CONTRACT_ID = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
+if TYPE_CHECKING:
+    from mam.jobs.record import Job
 
-
-@given(st.text(max_size=70) | st.from_regex(r"[A-Za-z0-9_-]{1,66}", fullmatch=True))
-@example("../x")
-@example("a/b")
-@example("a\0")
-@example("abc\n")
-@example("-leading")
-@example("_leading")
-@example("")
-@example(".")
-@example("a.json")
-@example("ａｂｃ")
-@example("аbc")
-@example("١٢٣")
-@example("ſ")
-@example("\u212a")
-@example("a" * 64)
-@example("a" * 65)
-def test_an_id_is_accepted_exactly_as_the_contract_defines(text: str) -> None:
-    assert input_rules.is_claim_id(text) == bool(CLAIM_ID.match(text))
-    assert input_rules.is_job_id(text) == bool(CONTRACT_ID.match(text))
-    if not input_rules.is_job_id(text):
-        with pytest.raises(BadInput, match="not a job id") as refused:
-            input_rules.check_job_id(text)
-        assert refused.value.exit_code == 2
-        assert len(str(refused.value)) < 500
+STATUS = Rule(do="allow", tool="Bash", argv=("git", "status"))
+GIT = Rule(do="allow", argv=("git",))
+NO_PUSH = Rule(do="deny", argv=("git", "push"), reason="use a branch")
 
 
-@given(st.from_regex(CONTRACT_ID, fullmatch=True))
-def test_no_accepted_id_leads_out_of_a_directory_or_looks_like_an_option(text: str) -> None:
-    assert not set("/\\.\0\n ") & set(text)
-    assert not text.startswith("-")
+def bash(command: object, tool: str = "Bash") -> Draft:
+    return Draft(kind=PERMISSION, text="x", tool=tool, input={"command": command})
 
 
-@given(st.text(min_size=1, max_size=300))
-def test_a_name_is_one_visible_line_of_bounded_size(text: str) -> None:
-    try:
-        input_rules.check_name("label", text)
-    except BadInput:
-        return
-    assert text.strip()
-    assert len(text.encode()) <= input_rules.NAME_LIMIT
-    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", text)
+def chosen(rules: list[Rule], draft: Draft, agent: str = "claude-code") -> str | None:
+    found = first_match(rules, agent, draft)
+    return None if found is None else found.do
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    assert chosen([NO_PUSH, GIT], bash("git push origin")) == "deny"
+    assert chosen([GIT, NO_PUSH], bash("git push origin")) == "allow"
+    assert chosen([NO_PUSH, GIT], bash("git log")) == "allow"
+    assert chosen([NO_PUSH, GIT], bash("make")) is None
+
+
+def test_a_rule_names_agent_tool_and_first_words() -> None:
+    assert chosen([STATUS], bash("git status -s")) == "allow"
+    assert chosen([STATUS], bash("git statusx")) is None
+    assert chosen([STATUS], bash("git status", tool="Shell")) is None
+    assert chosen([STATUS.replace(tool="command")], bash("git status", tool="shell")) == "allow"
+    assert chosen([STATUS.replace(agent="codex")], bash("git status")) is None
+    assert chosen([STATUS.replace(agent="codex")], bash("git status"), "codex") == "allow"
+    edit = Draft(kind=PERMISSION, text="x", tool="Edit", input={"file_path": "/a", "new_string": "a\nb; $(c)"})
+    assert chosen([Rule(do="allow", tool="Edit")], edit) == "allow"
+    assert chosen([GIT], edit) is None
+    assert chosen([Rule(do="allow", tool="command")], edit) is None
+
+
+def test_only_permissions_have_rules() -> None:
+    question = Draft(kind=QUESTION, text="git status?", tool="Bash", input={"command": "git status"})
+    assert chosen([STATUS, Rule(do="deny")], question) is None
 
 
 @pytest.mark.parametrize(
-    "name", ["", "   ", "\t", "a\0b", "a\nb", "\x1b[31m", "a\x7f", "a\x9b", "\ud800", "x" * 257, "é" * 129]
-)
-def test_these_names_are_refused(name: str) -> None:
-    with pytest.raises(BadInput, match="label"):
-        input_rules.check_name("label", name)
-
-
-@pytest.mark.parametrize("name", ["tmux:claude", "한국어", "a b", "x" * 256, "-dash", "../x", "😀"])
-def test_these_names_are_fine(name: str) -> None:
-    assert input_rules.check_name("label", name) == name
-
-
-@pytest.mark.parametrize("prompt", ["", " \n\t ", "a\0b", "\udfff"])
-def test_these_prompts_are_refused(prompt: str) -> None:
-    with pytest.raises(BadInput, match="prompt"):
-        input_rules.check_prompt(prompt)
-
-
-def test_a_prompt_of_a_megabyte_works_and_one_of_sixty_four_is_refused() -> None:
-    input_rules.check_prompt("x" * 2**20)
-    input_rules.check_prompt("x" * input_rules.TEXT_LIMIT)
-    for size in (input_rules.TEXT_LIMIT + 1, 64 * 2**20):
-        with pytest.raises(BadInput, match="bytes"):
-            input_rules.check_prompt("x" * size)
-
-
-def test_the_limit_counts_bytes_and_not_characters() -> None:
-    input_rules.check_text("reason", "é" * 4, 8)
-    with pytest.raises(BadInput, match="reason"):
-        input_rules.check_text("reason", "é" * 5, 9)
-
-
-@pytest.mark.parametrize(
-    "path", ["", "/etc/passwd", "..", "../x", "a/../../x", "a/..", "~/x", "~root/x", "a\0b", "x" * 4097]
-)
-def test_an_artifact_outside_the_directory_is_refused(path: str) -> None:
-    with pytest.raises(BadInput):
-        input_rules.check_artifact(path)
-
-
-@pytest.mark.parametrize("path", ["x", "a/b.md", "...", "a..b", "..a/b", "-x", "한글.md", "a b"])
-def test_an_artifact_inside_is_taken_as_it_is(path: str) -> None:
-    assert input_rules.check_artifact(path) == path
-
-
-@pytest.mark.parametrize(("number", "fine"), [(0, True), (-1, False), (2**31 - 1, True), (2**31, False)])
-def test_counts_are_bounded(number: int, fine: bool) -> None:
-    if fine:
-        assert input_rules.check_count("timeout", number) == number
-    else:
-        with pytest.raises(BadInput, match="timeout must be between"):
-            input_rules.check_count("timeout", number)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "fine"), [(0, True), (0.5, True), (2**31 - 1, True), (2**31, False), (-0.1, False)]
-)
-def test_durations_are_bounded(seconds: float, fine: bool) -> None:
-    if fine:
-        assert input_rules.check_seconds("lease", seconds) == seconds
-    else:
-        with pytest.raises(BadInput, match="lease must be between"):
-            input_rules.check_seconds("lease", seconds)
-
-
-@pytest.mark.parametrize(
-    "wrong",
+    "command",
     [
-        {"job_id": "../x"}, {"prompt": ""}, {"agent": ""}, {"label": ""}, {"key": "a\nb"}, {"timeout_sec": -1},
-        {"idle_timeout_sec": -1}, {"artifacts": ["ok", "../x"]}, {"priority": 1001}, {"max_retries": -1},
-        {"due_ms": 253_402_300_800_000}, {"due_ms": -1},
+        "git status; rm -rf /", "git status && x", "git status || x", "git status | sh", "git status & x",
+        "git status > ~/.bashrc", "git status < x", "git status $(x)", "git status `x`", "git status $HOME",
+        "git status\nrm -rf /", "git status\rx", "git status ${x}", "git status {a,b}", "git status \\\n x",
+        "git status '", 'git status "', "git status \x1b[2J", "git status \u202e", "git status \u2028x",
+        "git status\0x", "(git status)", "git status !!", "git\u00a0status", "git status \u200b",
+        ["git", "status", "a\nb"], ["bash", "-c", "git status; x"], ["bash", "-lc", "git status $(x)"],
+        ["bash", "x", "git status"], [], ["git", 1], None, "", "   ", 5,
     ],
 )  # fmt: skip
-def test_a_draft_refuses_what_no_store_should_hold(wrong: dict[str, object]) -> None:
-    fine: dict[str, object] = {"job_id": "abc", "prompt": "p", "agent": "codex"}
+def test_what_a_shell_could_read_otherwise_is_not_allowed(command: object) -> None:
+    every = [STATUS, GIT, Rule(do="allow", tool="Bash"), Rule(do="allow", tool="command")]
+    draft = bash(command)
+    if isinstance(command, str | list) and command and command != ["git", 1]:
+        assert chosen(every, draft) is None
+    assert plain_words(draft.input) is None
+
+
+@pytest.mark.parametrize("command", ["git status -s", ["git", "status"], ["/bin/bash", "-lc", "git status"]])
+def test_plain_commands_are_allowed(command: object) -> None:
+    assert chosen([STATUS], bash(command)) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git push", "cd x && git push -f", "x; git push", "(git push)", "x | git push", "echo `git push`",
+        "echo $(git push)", "x\ngit push", ["bash", "-c", "x; git push"], "git push > x 2>&1", "git push '",
+    ],
+)  # fmt: skip
+def test_a_denial_also_finds_the_parts_of_a_line(command: object) -> None:
+    assert chosen([NO_PUSH, GIT], bash(command)) == "deny"
+    assert chosen([NO_PUSH.replace(do="ask"), GIT], bash(command)) == "ask"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {}, [], "allow", {"do": "maybe"}, {"do": "allow"}, {"do": "allow", "agent": "x"}, {"do": "deny", "x": 1},
+        {"do": "deny", "argv": "git"}, {"do": "deny", "argv": [""]}, {"do": "deny", "argv": [1]},
+        {"do": "deny", "tool": ""}, {"do": "deny", "agent": 1}, {"do": "allow", "argv": ["git;"]},
+        {"do": "allow", "argv": ["a\nb"]}, {"do": "deny", "argv": ["x"] * 101},
+    ],
+)  # fmt: skip
+def test_bad_rules_are_refused(fields: Any) -> None:
     with pytest.raises(BadInput):
-        draft_job(**{**fine, **wrong})  # type: ignore[arg-type]
+        rule_from_fields(fields)
+
+
+def test_a_rule_goes_through_json() -> None:
+    rule = rule_from_fields({"do": "deny", "agent": "codex", "argv": ["git", "push"], "reason": "no"})
+    assert rule_from_fields(rule.to_json()) == rule
+    assert str(rule) == "deny codex any tool: git push …"
+    assert rule_from_fields({"do": "ask"}) == Rule(do="ask")
+
+
+def answered_always(tool: str, given: dict[str, object]) -> Job:
+    question = {"number": 1, "attempt": 1, "kind": "permission", "text": "x", "digest": "0" * 64, "tool": tool}
+    return running().replace(
+        questions=[
+            {**question, "asked_at": "2026-01-01T00:00:00Z", "state": "answered", "answer": "always", "input": given}
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "before", "now", "covers"),
+    [
+        ("Bash", {"command": "make test"}, {"command": "make  'test'", "description": "x"}, True),
+        ("Bash", {"command": "make test"}, {"command": "make test2"}, False),
+        ("Bash", {"command": "make test"}, {"command": "make test; x"}, False),
+        ("Bash", {"command": "make; x"}, {"command": "make; x"}, False),
+        ("Edit", {"file_path": "/a", "old": "1"}, {"file_path": "/a", "old": "2"}, True),
+        ("Edit", {"file_path": "/a"}, {"file_path": "/b"}, False),
+        ("Look", {"query": "a"}, {"query": "a"}, True),
+        ("Look", {"query": "a"}, {"query": "b"}, False),
+    ],
+)
+def test_always_covers_the_same_again(tool: str, before: Any, now: Any, covers: bool) -> None:
+    job = answered_always(tool, before)
+    found = always_allowed([running(), job], Draft(kind=PERMISSION, text="y", tool=tool, input=now))
+    assert (found is not None) is covers
+    assert always_allowed([job], Draft(kind=PERMISSION, text="y", tool="Other", input=now)) is None
+    assert always_allowed([running()], Draft(kind=PERMISSION, text="y", tool=tool, input=now)) is None
+
+
+def test_a_tool_without_input_is_never_the_same() -> None:
+    assert sameness("Bash", None) is None
+    assert sameness(None, {"command": "x"}) is None

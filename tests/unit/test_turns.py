@@ -40,6 +40,12 @@ STATES: dict[str, tuple[list[dict[str, Any]], str | None]] = {
     ),
     "failed": ([prompt("a"), hook("StopFailure", error="rate_limit")], "done"),
     "waits for what it started": ([prompt("a"), hook("Stop", background=True)], "working"),
+    "goes on when that has ended": (
+        [prompt("a"), hook("Stop", background=True), {**prompt("b"), "notice": True}], "working",
+    ),
+    "and ends then": (
+        [prompt("a"), hook("Stop", background=True), {**prompt("b"), "notice": True}, hook("Stop", "b")], "done",
+    ),
     "a subagent's end": ([prompt("a"), hook("Stop", inside=True)], "working"),
     "another turn's end": ([prompt("a"), hook("Stop", "b")], "working"),
     "a late end": ([prompt("a"), hook("Stop"), prompt("b"), hook("Stop")], "working"),
@@ -70,6 +76,23 @@ def taken(lines: list[dict[str, Any]]) -> TurnTracker:
     for number, line in enumerate(lines):
         turns.apply({"at_ms": 1000 + number, **line})
     return turns
+
+
+def test_a_notice_of_a_background_task_belongs_to_the_turn_that_waits_for_it() -> None:
+    notice = {**prompt("b"), "notice": True}
+    turns = taken([prompt("a", "job.1"), hook("Stop", background=True), notice, notice, hook("Stop", "b", text="ours")])
+    turn = turns.find_by_mark("job.1")
+    assert turn is not None
+    assert (turn.name, turn.ended, turn.text, turn.replaced) == ("a", True, "ours", False)
+    assert turn.continued_as == ("b",)
+
+
+@pytest.mark.parametrize("between", [hook("Stop"), hook("PreToolUse", tool_name="Bash")])
+def test_a_notice_after_the_end_or_in_the_middle_of_a_turn_begins_another(between: dict[str, Any]) -> None:
+    turns = taken([prompt("a", "job.1"), between, {**prompt("b"), "notice": True}, hook("Stop", "b", text="theirs")])
+    turn = turns.find_by_mark("job.1")
+    assert turn is not None
+    assert (turn.text, turn.continued_as) == (None, ())
 
 
 def test_a_marked_turn_is_known_again_and_keeps_its_own_end() -> None:

@@ -1,4 +1,4 @@
-"""One guardian and one roll for a test; both are gone after it."""
+"""One guardian for a test, ended after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Doors for tests: a registry with a job that a worker holds, and clients that say whatever they like."""
+"""Doors for tests: a registry with a job that a worker holds, and clients that send anything."""
 
 from __future__ import annotations
 

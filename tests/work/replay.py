@@ -1,4 +1,4 @@
-"""Programs that print what a real agent once printed, and end as it ended. Not a model of an agent: a recording."""
+"""Programs that print what a real agent once printed and end as it ended: recordings, not models of agents."""
 
 from __future__ import annotations
 

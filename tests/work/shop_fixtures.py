@@ -1,4 +1,4 @@
-"""A shop on every kind of store that one process can have, for those who import these."""
+"""A worker in this process on every kind of store that one process can have."""
 
 from __future__ import annotations
 

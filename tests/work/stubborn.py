@@ -1,4 +1,4 @@
-"""Agents that do not want to end, and a worker that can be killed with all that it started."""
+"""Agents that resist being ended, and a worker that can be killed with all that it started."""
 
 from __future__ import annotations
 

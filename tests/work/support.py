@@ -1,4 +1,4 @@
-"""Agents that report their pids through a named pipe, so that a test awaits them and need not guess."""
+"""Agents that report their pids through a named pipe, so that a test can wait for them."""
 
 from __future__ import annotations
 

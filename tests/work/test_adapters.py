@@ -1,4 +1,4 @@
-"""How a job is given to an agent, and what of the environment goes with it. The launches are really started."""
+"""How an adapter starts an agent, and which variables it passes on. The launches are really started."""
 
 from __future__ import annotations
 
@@ -177,8 +177,9 @@ def test_the_repositorys_own_programs_are_not_found(
 def test_an_unknown_agent_names_what_there_is() -> None:
     config = Config(commands={"mine": {"argv": ["x"]}})
     assert known_agents(config) == [*AGENTS, "mine"]
-    with pytest.raises(UnknownAgent, match=r"aider is not .* shell, human, mine\. .*\[commands\.aider\]"):
-        load_adapter("aider", config)
+    message = r"no-such-agent is not .* shell, human, mine\. .*\[commands\.no-such-agent\]"
+    with pytest.raises(UnknownAgent, match=message):
+        load_adapter("no-such-agent", config)
 
 
 # -- environment -----------------------------------------------------------------------------------------------------

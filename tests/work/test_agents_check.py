@@ -1,4 +1,4 @@
-"""`mam agents check`, with programs that answer what the real ones answered."""
+"""`mam agents check`, with programs that print the recorded answers of the real ones."""
 
 from __future__ import annotations
 

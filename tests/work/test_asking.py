@@ -13,12 +13,16 @@ import pytest
 
 from mam import questions
 from mam.door_client import DoorError
-from mam.errors import MamError
+from mam.errors import ClaimLost, MamError
 from mam.jobs.question import PERMISSION, QUESTION, Draft, open_questions
 from mam.jobs.question_acts import Answer
+from mam.jobs.rules import Rule
 from mam.work.asking.at_door import DoorAsker
 from mam.work.asking.at_session import SessionAsker
+from mam.work.asking.denials import Denials
 from mam.work.asking.finding import find_asker
+from mam.work.asking.in_worker import WorkerAsker
+from mam.work.asking.policy import Policy
 from mam.work.asking.session_files import asks_path, directory_of, request_names
 from mam.work.asking.session_requests import SessionRequests
 from mam.work.live.assignment import ENDED, HANDED, Assignment, write_assignment
@@ -84,8 +88,7 @@ def test_a_person_allows_and_denies_with_a_reason(
         assert (decision.outcome, decision.reason, decision.decided) == (outcome, reason, "person")
         assert decision.is_allowed is (outcome == "allow")
         assert not decision.is_undecided
-    assert [decision.message for decision in door.asker.decisions] == ["", "use a branch", ""]
-    assert door.asker.denials == 1
+    assert door.asker.denials == Denials(count=1, decided=frozenset({"Bash"}))
 
 
 def test_a_question_with_choices_gets_its_answer(
@@ -103,6 +106,7 @@ def test_a_deadline_refuses_and_nobody_has_decided(job: Job, door: Door) -> None
     decision = DoorAsker(through(door)).decide(PUSH.replace(deadline_seconds=0.05))
     assert (decision.outcome, decision.decided, decision.is_undecided) == ("deny", "deadline", True)
     assert "No one answered" in decision.message
+    assert door.asker.denials == Denials(count=1, undecided=("Bash",))
     assert DoorAsker(through(door)).decide(DATABASE.replace(default="sqlite", deadline_seconds=0)).text == "sqlite"
     assert job.job_id
 
@@ -140,7 +144,7 @@ def test_an_agent_that_no_longer_waits_withdraws(
 
 def test_a_killed_asker_withdraws_its_question(registry: Registry, job: Job, door: Door) -> None:
     script = "from mam.work.asking.finding import find_asker\nfrom mam.jobs.question import Draft\nimport os\n"
-    script += "find_asker(os.environ).decide(Draft(kind='question', text='Which?'))"
+    script += "find_asker(os.environ).decide(Draft(kind='permission', text='Which?'))"
     with subprocess.Popen([sys.executable, "-c", script], env={**os.environ, **door.environment}) as process:
         asked(registry, job)
         await_that(lambda: any(connection.wait is not None for connection in list(door.connections)))
@@ -149,6 +153,19 @@ def test_a_killed_asker_withdraws_its_question(registry: Registry, job: Job, doo
         await_that(lambda: not open_questions(registry.get(job.job_id)))
     assert registry.get(job.job_id).questions[0]["state"] == "withdrawn"
     assert registry.get(job.job_id).status == "running"
+
+
+def test_a_command_that_was_interrupted_finds_its_question_again(
+    registry: Registry, job: Job, door: Door, agent: ThreadPoolExecutor
+) -> None:
+    """An agent ends a command that waits for long, and runs it again."""
+    first, asker = DoorAsker(through(door)).open(DATABASE), DoorAsker(through(door))
+    assert asker.open(DATABASE) == first
+    reply(registry, job, "sqlite")
+    assert agent.submit(asker.decide, DATABASE).result().text == "sqlite"
+    assert len(registry.get(job.job_id).questions) == 1
+    assert asker.open(PUSH).number == 2
+    assert asker.open(PUSH).number == 3, "two uses of a tool need two permissions"
 
 
 def test_an_old_attempt_cannot_ask(registry: Registry, job: Job, door: Door) -> None:
@@ -259,7 +276,7 @@ def test_a_hook_of_a_session_outlives_the_worker(
         requests.look()
         assert future.result().message == "not today"
         requests.look()
-        assert second.asker.denials == 1
+        assert second.asker.denials.count == 1
     assert os.listdir(directory_of(root)) == []
 
 
@@ -305,3 +322,79 @@ def test_a_file_that_no_hook_wrote_asks_nothing(
     SessionRequests(root, job.job_id, door.asker).look()
     assert registry.get(job.job_id).questions == []
     assert os.listdir(directory_of(root)) == []
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return Policy(
+        rules=(
+            Rule(do="deny", argv=("git", "push"), reason="use a branch"),
+            Rule(do="ask", argv=("git", "pull")),
+            Rule(do="allow", argv=("git",)),
+        ),
+        secrets=("hunter2hunter2",),
+    )
+
+
+def lines_of(registry: Registry, job: Job) -> list[dict[str, Any]]:
+    return [line for entry in registry.store.entries(None) for line in entry.lines if line["job_id"] == job.job_id]
+
+
+def test_rules_decide_without_a_person(registry: Registry, job: Job, policy: Policy) -> None:
+    asker = WorkerAsker(registry, job.job_id, 1, job.claim_id, policy)
+    denied = asker.decide(PUSH)
+    assert (denied.outcome, denied.message, denied.decided, denied.question) == ("deny", "use a branch", "rule", None)
+    assert not denied.is_undecided
+    allowed = asker.decide(PUSH.replace(input={"command": "git log --author hunter2hunter2"}))
+    assert allowed.is_allowed
+    assert asker.denials == Denials(count=1, decided=frozenset({"Bash"}))
+    assert registry.get(job.job_id).questions == []
+    first, second = [line for line in lines_of(registry, job) if line["event"] == "decided"]
+    assert (first["answer"], first["rule"], first["what"]) == (
+        "deny",
+        "deny any agent any tool: git push …",
+        "git push",
+    )
+    assert (second["answer"], second["what"]) == ("allow", "git log --author **************")
+    assert asker.open(PUSH.replace(input={"command": "git pull"})).is_open, "this rule asks"
+    assert asker.open(PUSH.replace(input={"command": "git log; x"})).is_open, "no rule allows a shell operator"
+
+
+def test_always_holds_for_the_job_and_its_continuations(
+    registry: Registry, job: Job, door: Door, policy: Policy, agent: ThreadPoolExecutor
+) -> None:
+    pull = PUSH.replace(input={"command": "git pull"})
+    asker = WorkerAsker(registry, job.job_id, 1, job.claim_id, policy)
+    future = agent.submit(asker.decide, pull)
+    asked(registry, job)
+    reply(registry, job, "always")
+    asker.record_changed()
+    assert future.result().is_allowed
+    again = asker.decide(pull.replace(text="once more"))
+    assert (again.is_allowed, again.decided) == (True, "rule")
+    assert lines_of(registry, job)[-1]["rule"] == "always, by anna@pc"
+    assert asker.open(pull.replace(input={"command": "git pull --force"})).is_open, "this is another command"
+
+    for _ in range(30):  # the answers of a long job are dropped from the record, but not this one
+        reply(registry, job, "deny")
+        asker.open(pull.replace(input={"command": "git pull x"}))
+    other = claimed(registry, registry.register(prompt="x", agent="shell").job)
+    asks_again = WorkerAsker(registry, other.job_id, 1, other.claim_id, policy).open(pull)
+    assert asks_again.is_open, "another job asks again"
+    continuation = registry.continue_job(job.job_id, prompt="more").job
+    registry.cancel(job.job_id)
+    after = claimed(registry, continuation)
+    later = WorkerAsker(registry, after.job_id, 1, after.claim_id, policy)
+    assert later.decide(pull).is_allowed
+    assert later.decide(PUSH).outcome == "deny", "a rule that denies is stronger"
+    assert door.scope.job_id == job.job_id
+
+
+def test_an_old_attempt_gets_nothing_from_a_rule(registry: Registry, job: Job, policy: Policy) -> None:
+    registry.release(job.job_id, attempt=1)
+    claimed(registry, registry.get(job.job_id))
+    with pytest.raises(ClaimLost):
+        WorkerAsker(registry, job.job_id, 1, job.claim_id, policy).decide(PUSH)

@@ -102,3 +102,12 @@ def test_the_command_prints_exactly_that(mam: Mam) -> None:
 
 def test_a_pending_job_shows_its_future_brief() -> None:
     assert "attempt 0" in brief(pending()), "the verb, not the function, knows that the next attempt is meant"
+
+
+def test_an_agent_that_may_ask_is_told_how() -> None:
+    job = running(agent="claude-code").replace(may_ask=True)
+    assert 'mam ask "the question" --choice A --choice B --wait' in brief(job)
+    assert "No person" not in brief(job)
+    assert f'mam ask --job {job.job_id} "the question"' in brief(job, "/place")
+    assert "mam ask" not in brief(job.replace(may_ask=False))
+    assert "No person can answer questions" in brief(job.replace(may_ask=False))

@@ -1,4 +1,4 @@
-"""Jobs that jobs hand out, where a store is at hand."""
+"""Jobs that register jobs, on a store."""
 
 from __future__ import annotations
 

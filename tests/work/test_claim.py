@@ -1,4 +1,4 @@
-"""Everything that a worker writes gives its attempt and its claim id."""
+"""Every write of a worker carries its attempt and its claim id."""
 
 from __future__ import annotations
 

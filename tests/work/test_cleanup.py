@@ -1,4 +1,4 @@
-"""A place is removed when nothing is lost by it, and never without a word otherwise."""
+"""mam removes a workspace only if no work is lost, and otherwise reports why it remains."""
 
 from __future__ import annotations
 

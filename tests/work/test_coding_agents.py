@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from tests.unit.jobs import running
 from tests.waiting import await_that
 from tests.work.agent_facts import AGENT_FACTS, TESTED
 from tests.work.replay import PROGRAMS, Replay, recorded
+from tests.work.replay_fixtures import files_shop, replay
 from tests.work.shop import Shop
 from tests.work.support import await_gone
 
@@ -29,18 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(params=TESTED)
-def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replay:
-    replay = Replay(request.param, tmp_path)
-    monkeypatch.setenv("PATH", f"{replay.folder}:{os.environ['PATH']}")
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
-    return replay
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    create_files_store(str(tmp_path / "jobs"))
-    return Shop(FilesStore(str(tmp_path / "jobs")), tmp_path)
+__all__ = ["files_shop", "replay"]
 
 
 def test_a_recorded_job_is_completed(replay: Replay, shop: Shop) -> None:

@@ -1,4 +1,4 @@
-"""Settings of user and project: which wins, what is refused, and what an untrusted project may not say."""
+"""Settings of user and project: which wins, what is rejected, and what an untrusted project may not set."""
 
 from __future__ import annotations
 

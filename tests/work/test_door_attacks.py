@@ -1,4 +1,4 @@
-"""Clients that mean no good, or do not know better: each is refused or waits for itself, and the worker goes on."""
+"""Hostile and broken clients of the door: each is rejected or delays only itself, and the worker continues."""
 
 from __future__ import annotations
 

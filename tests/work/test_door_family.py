@@ -1,4 +1,4 @@
-"""What a job does through its door about the jobs that it handed out."""
+"""What a job does through its door with the jobs that it registered."""
 
 from __future__ import annotations
 

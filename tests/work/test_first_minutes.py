@@ -1,4 +1,4 @@
-"""A new user's first five minutes: an empty directory, no settings, and a user who tries things."""
+"""The first five minutes of a new user: an empty directory, no settings, and some tries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker whose own machine lacks something: its jobs go back as they were, and it rests before it claims again."""
+"""A worker whose machine lacks something: its jobs return unchanged, and it pauses before it claims again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No repository's own commands are obeyed, whatever its configuration and its agent say."""
+"""mam runs no command of a repository, whatever its configuration and its agent contain."""
 
 from __future__ import annotations
 

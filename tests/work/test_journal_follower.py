@@ -1,4 +1,4 @@
-"""Following the journal for a worker, also when the store is removed and made again under it."""
+"""The worker's follower of the journal, also when the store is removed and created again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A keeper that has nothing to keep any more is given another run, and nothing of the last one clings to it."""
+"""An idle keeper takes another run, and nothing of the earlier run affects it."""
 
 from __future__ import annotations
 

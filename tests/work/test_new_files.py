@@ -1,4 +1,4 @@
-"""How many files a job makes: on some disks each costs more than all else that a worker does for it."""
+"""How many files a job creates: on some disks each costs more than all other work for the job."""
 
 from __future__ import annotations
 

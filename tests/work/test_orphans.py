@@ -1,4 +1,4 @@
-"""Processes of an earlier attempt are found by their environment when nothing else leads to them, and no others are."""
+"""Processes of an earlier attempt are found by their environment if there is no other trace, and no others are."""
 
 from __future__ import annotations
 

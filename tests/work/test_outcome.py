@@ -1,4 +1,4 @@
-"""What becomes of an attempt: every combination of what its process did, what it said and what counts as success."""
+"""The outcome of an attempt: every combination of what its process did, what it reported and what counts as success."""
 
 from __future__ import annotations
 

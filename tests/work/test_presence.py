@@ -1,4 +1,4 @@
-"""A worker whose store does not take its entry works on."""
+"""A worker continues if its store rejects its entry in the list of workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tokens cost by the user's prices, and that such a cost is never taken for one that an agent told."""
+"""What tokens cost by the user's prices; mam never presents such a cost as one that the agent reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the real output of the agents is read as, whole, cut anywhere, and with rubbish in between."""
+"""How the readers interpret the output of real agents: whole, cut at any byte, and with garbage in between."""
 
 from __future__ import annotations
 

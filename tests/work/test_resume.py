@@ -1,39 +1,21 @@
-"""An attempt goes on with the conversation of the attempt before, whatever became of that one."""
+"""An attempt resumes the conversation of the attempt before, however that one ended."""
 
 from __future__ import annotations
 
 import json
-import os
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
 from mam.jobs.resuming import carried, conversation_id, resumable_conversation
-from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.brief import brief
 from tests.unit.jobs import running
 from tests.waiting import await_that
-from tests.work.agent_facts import TESTED
 from tests.work.replay import Replay, recorded
+from tests.work.replay_fixtures import files_shop, replay
 from tests.work.shop import Shop
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
-@pytest.fixture(params=TESTED)
-def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replay:
-    replay = Replay(request.param, tmp_path)
-    monkeypatch.setenv("PATH", f"{replay.folder}:{os.environ['PATH']}")
-    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
-    return replay
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    create_files_store(str(tmp_path / "jobs"))
-    return Shop(FilesStore(str(tmp_path / "jobs")), tmp_path)
+__all__ = ["files_shop", "replay"]
 
 
 def silent(agent: str) -> dict[str, object]:

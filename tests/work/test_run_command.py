@@ -1,4 +1,4 @@
-"""`mam run`: it follows its job, is left by Ctrl-C and found again, and runs no prose."""
+"""`mam run` follows its job, Ctrl-C detaches it, and it never runs prose as a script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run: what the agent gets, how it ends, and what happens if the worker does not look after it."""
+"""One run: what the agent gets, how it ends, and what happens without the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way in which an agent cannot start is one line that says why."""
+"""Every way in which an agent cannot start gives one line with the reason."""
 
 from __future__ import annotations
 

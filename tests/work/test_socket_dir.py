@@ -1,4 +1,4 @@
-"""Where a worker's sockets are, and what becomes of those of a killed one."""
+"""Where the sockets of a worker are, and how those of a killed worker are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's start is reported once, before its agent's first report, and in one write with an end that comes at once."""
+"""The start of a job is reported once, before its agent's first report, and in one write with an immediate end."""
 
 from __future__ import annotations
 

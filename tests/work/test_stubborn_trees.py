@@ -1,4 +1,4 @@
-"""No process is left of trees that resist their end."""
+"""No process remains of trees that resist being ended."""
 
 from __future__ import annotations
 

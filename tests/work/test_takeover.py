@@ -1,4 +1,4 @@
-"""An earlier attempt on this host is ended before the next begins; what cannot be ended is said."""
+"""An earlier attempt on this host is ended before the next one starts; mam reports what it could not end."""
 
 from __future__ import annotations
 

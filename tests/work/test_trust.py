@@ -1,4 +1,4 @@
-"""`mam trust`: a project's file counts when the user has said so, for exactly what it says."""
+"""`mam trust`: a project's file takes effect after the user has approved exactly its content."""
 
 from __future__ import annotations
 

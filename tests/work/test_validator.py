@@ -1,4 +1,4 @@
-"""What an agent left is looked at: files without links, and a script that is run by what it says."""
+"""The check of what an agent left: files without links, and a validation script identified by its content."""
 
 from __future__ import annotations
 

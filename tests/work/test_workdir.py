@@ -1,4 +1,4 @@
-"""Where a job runs: the directory that it names, or a fresh one, made once and never left by a link."""
+"""Where a job runs: the directory that it names, or a fresh one, created once and never through a link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker in this process: how jobs end, are handed back, called off and checked, on every store."""
+"""The worker in this process: how jobs end, are released, cancelled and checked, on every store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the worker makes of good and bad agents."""
+"""How the worker treats well-behaved and misbehaving agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mam workspaces`: the verb over what the places know."""
+"""`mam workspaces`."""
 
 from __future__ import annotations
 

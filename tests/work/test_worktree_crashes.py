@@ -1,4 +1,4 @@
-"""A place that is being prepared by one that is killed, by two at once, and by many."""
+"""A worktree that is prepared by a killed process, by two processes at once, and by many."""
 
 from __future__ import annotations
 

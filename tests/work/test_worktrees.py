@@ -1,4 +1,4 @@
-"""A git worktree for each job: made once, continued by the next attempt, made whole again when something is gone."""
+"""A git worktree for each job: created once, reused by the next attempt, restored if something is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A repository and a work directory in a world without the user's git settings, for those who import these."""
+"""A repository and a work directory, without the user's git settings."""
 
 from __future__ import annotations
 

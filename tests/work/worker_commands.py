@@ -1,4 +1,4 @@
-"""`mam worker` beside a test, on files or SQLite, for those who import these."""
+"""`mam worker` beside a test, on files or SQLite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The news through a real Mosquitto, against paho alone doing nothing but sending."""
+"""Events through a real Mosquitto, compared with paho that does nothing but send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking turns, and the table that comes of it."""
+"""Alternates measurements and formats the table."""
 
 from __future__ import annotations
 

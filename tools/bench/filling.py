@@ -1,4 +1,4 @@
-"""Many jobs at once: copies of two that were registered and worked on as any other."""
+"""Fills a store with many jobs: copies of two that were registered and worked on normally."""
 
 from __future__ import annotations
 

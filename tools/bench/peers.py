@@ -1,4 +1,4 @@
-"""Other job queues on PostgreSQL, in a virtual environment of their own that goes when the bench has ended."""
+"""Other job queues on PostgreSQL, in a virtual environment that is removed at the end."""
 
 from __future__ import annotations
 

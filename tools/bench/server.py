@@ -1,4 +1,4 @@
-"""A PostgreSQL of the bench's own, as safe as its defaults make it."""
+"""A private PostgreSQL server with its default settings for durability."""
 
 from __future__ import annotations
 

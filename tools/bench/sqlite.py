@@ -1,4 +1,4 @@
-"""Claim and complete on SQLite and on files, against two commits that do nothing else."""
+"""Claim and complete on SQLite and on files, compared with two bare commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole command, from the shell's point of view."""
+"""A whole command, as a shell starts it."""
 
 from __future__ import annotations
 

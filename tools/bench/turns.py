@@ -1,4 +1,4 @@
-"""Processes that claim and complete so many jobs when told to, so that several kinds of them can take turns."""
+"""Processes that claim and complete a number of jobs on request, so that several kinds can alternate."""
 
 from __future__ import annotations
 

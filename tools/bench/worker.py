@@ -1,4 +1,4 @@
-"""What a worker adds to the process that it runs: per job, per word of its agent, at a cancel, and over time."""
+"""What a worker adds to the process that it runs: per job, per report of its agent, at a cancel, and over time."""
 
 from __future__ import annotations
 

@@ -10,13 +10,15 @@ from mam.jobs import input_rules
 from mam.jobs.continuation import conversation_of
 from mam.jobs.draft import draft_job
 from mam.jobs.record import Job
+from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from mam.jobs.edit import Edit
+    from mam.jobs.record import Json
     from mam.registry.changing import Check
     from mam.stores.port import Registration
 
@@ -43,12 +45,51 @@ DEFAULT_BRANCH = "main"
 _NOT_IN_BRANCHES = frozenset(" ~^:?*[\\\x7f")
 
 
+class Prompted(Frozen):
+    """A prompt that came as a file."""
+
+    job_id: str
+    prompt: str
+    agent: str
+    choices: dict[str, Any]
+    inbox: Json
+    """The record field of that name."""
+
+
 class AuthorizedJobs(AuthorizedReading):
     """Verbs that register and change jobs, for one viewer."""
 
     def register(self, *, prompt: str, agent: str, **choices: Any) -> Registration:
         """Registers a job within the viewer's bounds. It names a repository (and gets a worktree) or a directory;
         otherwise it runs in a fresh directory, never in the one of the server."""
+        chosen = self._checked(agent, choices)
+        draft = draft_job(job_id=self.registry.store.clock.new_id(), prompt=prompt, agent=agent, **chosen)
+        registration = self._visible(self.registry.register_draft(draft))
+        if not registration.created:
+            _check_repeated(registration.job, draft)
+        return registration
+
+    def register_all(self, prompts: Sequence[Prompted]) -> list[Job]:
+        """Registers all of them or none."""
+        drafts = [
+            draft_job(
+                job_id=one.job_id, prompt=one.prompt, agent=one.agent, inbox=one.inbox,
+                **self._checked(one.agent, one.choices),
+            )
+            for one in prompts
+        ]  # fmt: skip
+        if len(drafts) == 1:
+            return [self.registry.register_draft(drafts[0]).job]
+        if any(draft.after for draft in drafts):
+            raise BadInput(why="a prompt with `after` has to be sent alone")
+        for draft in drafts:
+            self.registry.prepare_signing(draft)
+        jobs = self.registry.store.register_all(drafts)
+        self.registry.catch_up()
+        return jobs
+
+    def _checked(self, agent: str, choices: Mapping[str, Any]) -> dict[str, Any]:
+        """The choices as parameters of `draft_job`, if the viewer may make them."""
         self.viewer.need(SUBMIT, "register jobs")
         if more := choices.keys() - CHOICES:
             raise BadInput(why=f"{min(more)[:40]!r} cannot be chosen over the network")
@@ -56,12 +97,7 @@ class AuthorizedJobs(AuthorizedReading):
         chosen = {**kept, **_place(choices), "registered_by": self.viewer.token}
         self._check_bounds(agent, chosen.get("label", agent), choices.get("repo"), chosen.get("permissions"))
         chosen["after"] = [self.get(needed).job_id for needed in chosen.get("after", ())]
-        job_id = self.registry.store.clock.new_id()
-        draft = draft_job(job_id=job_id, prompt=prompt, agent=agent, **{**self.defaults, **chosen})
-        registration = self._visible(self.registry.register_draft(draft))
-        if not registration.created:
-            _check_repeated(registration.job, draft)
-        return registration
+        return {**self.defaults, **chosen}
 
     def retry(self, job: str, *, continues: bool = False) -> Registration:
         old = self.own(job, "retry")

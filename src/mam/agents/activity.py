@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mam.agents.record import AgentRecord
 
 _LATEST_MS = 2**53
-_MARKS = ("inside", "background")
+_MARKS = ("inside", "background", "notice")
 """Flags: fields whose presence is the information."""
 
 

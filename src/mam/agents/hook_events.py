@@ -37,6 +37,10 @@ _WAITING = {
     "ToolPermission": "needs permission",
 }
 
+_NOTICE = "<task-notification>"
+"""In the prompt by which Claude Code tells itself that a background task of its turn has ended."""
+_USAGE = ("input", "cached", "output", "cost")
+
 MARK = "mam:"
 """Precedes the job and the attempt in a line that mam types."""
 TEXT_LIMIT = 64 * 1024
@@ -52,18 +56,31 @@ def log_line(agent: str, hook_input: Any, at_ms: int) -> Json:
     # Claude Code numbers prompts, Codex numbers turns. Both identify a turn.
     if turn := safe_identifier(hook_input.get("prompt_id")) or safe_identifier(hook_input.get("turn_id")):
         line["turn"] = turn
-    if mark := find_mark(hook_input.get("prompt")):
+    prompt = hook_input.get("prompt")
+    if mark := find_mark(prompt):
         line["mark"] = mark
+    if isinstance(prompt, str) and _NOTICE in prompt:
+        line["notice"] = True
     if hook_input.get("agent_id"):
         line["inside"] = True
     if hook_input.get("background_tasks") or hook_input.get("session_crons"):
         line["background"] = True
+    if used := _figures(hook_input.get("usage")):
+        line["usage"] = used
     path, text = hook_input.get("transcript_path"), hook_input.get("last_assistant_message")
     if isinstance(path, str) and len(path) <= _PATH_LIMIT:
         line["transcript_path"] = path
     if isinstance(text, str):
         line["text"] = text[-TEXT_LIMIT // 4 :]
     return line
+
+
+def _figures(usage: object) -> str:
+    """What a turn took, as a plugin reports it: numbers by name."""
+    if not isinstance(usage, dict):
+        return ""
+    numbers = {name: usage[name] for name in _USAGE if type(usage.get(name)) in (int, float)}
+    return " ".join(f"{name}={number}" for name, number in numbers.items())
 
 
 def find_mark(prompt: object) -> str:

@@ -45,7 +45,7 @@ SECONDS, AT_THE_END_SECONDS = 10, 3
 """How long an agent waits for a hook. mam gives up sooner, but a start can take seconds on a busy machine. Codex allows
 no more at the end of a session."""
 
-_REPORTS = ("publish", "heartbeat", "complete", "fail")
+_REPORTS = ("publish", "heartbeat", "complete", "fail", "ask")
 """The verbs that an agent may run without asking: reports about its own job."""
 _SETTINGS_LIMIT = 1 << 20
 _OPENCODE_SETTINGS = "OPENCODE_CONFIG_CONTENT"

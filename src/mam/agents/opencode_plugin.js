@@ -12,6 +12,7 @@ let open = false // whether its end is still to be reported: OpenCode may report
 let complete = false // whether the model completed its answer
 let text // the text of that answer
 let failure = ""
+let steps = new Map() // what each answer of the model took, by its id; those of subagents too
 let queue = Promise.resolve()
 
 // Hooks run one after the other, so that they arrive in order. The agent does not wait for them.
@@ -32,10 +33,21 @@ function runHook(line) {
 
 // Like the hooks of other agents, this reports no interrupted turn: only a person knows whether its job is done.
 function endTurn() {
-  const last = { last_assistant_message: text }
+  const last = { last_assistant_message: text, usage: spent() }
   if (open && complete && !failure) report("Stop", last)
   else if (open && failure && failure !== INTERRUPTED) report("StopFailure", { error: failure, ...last })
   open = false
+}
+
+function spent() {
+  const sum = { input: 0, cached: 0, output: 0, cost: 0 }
+  for (const { tokens, cost } of steps.values()) {
+    sum.input += (tokens?.input || 0) + (tokens?.cache?.write || 0)
+    sum.cached += tokens?.cache?.read || 0
+    sum.output += tokens?.output || 0
+    sum.cost += cost || 0
+  }
+  return steps.size ? sum : undefined
 }
 
 // The name that other agents use for a vendor's error.
@@ -70,6 +82,7 @@ const handlers = {
   "question.replied": () => report("PostToolUse", { tool_name: QUESTION }),
   "question.rejected": () => report("PostToolUse", { tool_name: QUESTION }),
   "message.part.updated": ({ part }) => {
+    if (part?.type === "step-finish") steps.set(part.id, part)
     if (children.has(part?.sessionID)) return
     if (part?.type === "text" && part.time?.end) text = part.text
     if (part?.type === "step-finish" && part.reason !== "tool-calls") complete = true
@@ -97,6 +110,7 @@ export const Mam = async () => {
       complete = false
       text = undefined
       failure = ""
+      steps = new Map()
       const prompt = parts.map((part) => (part.type === "text" ? part.text : "")).join("\n")
       report("UserPromptSubmit", { prompt })
     },

@@ -52,6 +52,12 @@ class Turn(Frozen):
     """Whether another prompt arrived before this turn had ended."""
     ended_by: str = HOOK
     """The source of the end: a hook, or the agent's transcript (protocol) for an end without a hook."""
+    waits: bool = False
+    """Whether the agent stopped, and will continue when its background task has ended."""
+    continued_as: tuple[str, ...] = ()
+    """The names of the prompts by which the agent told itself that a background task has ended."""
+    usage: str = ""
+    """What the turn took, if the hook that ended it reports that."""
 
     @property
     def ended(self) -> bool:
@@ -61,6 +67,8 @@ class Turn(Frozen):
 class TurnTracker:
     def __init__(self) -> None:
         self._turns: dict[str, Turn] = {}
+        self._first_names: dict[str, str] = {}
+        """The name of the turn that each later prompt of the agent itself continues."""
         self._latest = ""
         self._unnamed = 0
         self.idle_ms = 0
@@ -97,7 +105,8 @@ class TurnTracker:
             return None
         if hook == "UserPromptSubmit":
             return self._begin_turn(line, at_ms)
-        turn = self._turns.get(line.get("turn") or self._latest)
+        name = line.get("turn") or self._latest
+        turn = self._turns.get(self._first_names.get(name, name))
         if turn is None or (turn.ended and not _continues(turn, hook, line, at_ms)):
             return None
         return self._put(_apply_hook(turn, hook, line, at_ms))
@@ -136,9 +145,11 @@ class TurnTracker:
 
     def _begin_turn(self, line: Json, at_ms: int) -> Turn | None:
         name = line.get("turn") or self._new_name()
-        if name in self._turns:
+        if name in self._turns or name in self._first_names:
             return None  # a repeated hook; the known turn is newer
         before = self.latest
+        if before is not None and before.waits and line.get("notice"):
+            return self._continue_turn(before, name, at_ms)
         if before is not None and not before.ended:
             self._put(before.replace(replaced=True))
         self._latest = name
@@ -146,6 +157,12 @@ class TurnTracker:
         while len(self._turns) >= MAX_TURNS:
             del self._turns[next(iter(self._turns))]
         return self._put(Turn(name=name, mark=line.get("mark", ""), began_ms=at_ms, last_hook_ms=at_ms))
+
+    def _continue_turn(self, turn: Turn, name: str, at_ms: int) -> Turn:
+        if len(self._first_names) >= MAX_TURNS:
+            del self._first_names[next(iter(self._first_names))]
+        self._first_names[name] = turn.name
+        return self._put(turn.replace(waits=False, last_hook_ms=at_ms, continued_as=(*turn.continued_as, name)))
 
     def _new_name(self) -> str:
         self._unnamed += 1
@@ -177,8 +194,9 @@ def _apply_hook(turn: Turn, hook: str, line: Json, at_ms: int) -> Turn:
         )
     if hook in ("Stop", "StopFailure") and not line.get("inside"):
         if line.get("background"):
-            return updated.replace(question="")  # it waits for its background task and will continue
+            return updated.replace(question="", waits=True)
         failure = (line.get("error") or "unknown") if hook == "StopFailure" else ""
         by = PROTOCOL if line.get("by") == PROTOCOL else HOOK
-        return updated.replace(question="", ended_ms=at_ms, ended_by=by, failure=failure, text=line.get("text"))
+        about = {"failure": failure, "text": line.get("text"), "usage": line.get("usage") or ""}
+        return updated.replace(question="", waits=False, ended_ms=at_ms, ended_by=by, **about)
     return updated.replace(question="") if hook in _ACTIVITY_HOOKS else turn

@@ -62,7 +62,7 @@ def iter_lines(logs_dir: str, job_id: str) -> Iterator[dict[str, Any]]:
     skipped silently: a writer may be at work.
     """
     try:
-        descriptor = _open(logs_dir, job_id, EVENTS)
+        descriptor = open_file(logs_dir, job_id, EVENTS)
     except OSError:
         return
     with os.fdopen(descriptor, "rb") as file:
@@ -78,7 +78,7 @@ def iter_lines(logs_dir: str, job_id: str) -> Iterator[dict[str, Any]]:
 def takes_lines(logs_dir: str, job_id: str) -> bool:
     """Whether a job's history can be opened, or made."""
     try:
-        os.close(_open(logs_dir, job_id, EVENTS))
+        os.close(open_file(logs_dir, job_id, EVENTS))
     except FileNotFoundError:
         return True
     except OSError:
@@ -105,14 +105,15 @@ def check_regular(descriptor: int, name: str) -> int:
 
 def _read_object(logs_dir: str, job_id: str, name: str) -> dict[str, Any] | None:
     try:
-        descriptor = _open(logs_dir, job_id, name)
+        descriptor = open_file(logs_dir, job_id, name)
         with os.fdopen(descriptor, "rb") as file:
             return parse_line(file.read())
     except OSError:
         return None
 
 
-def _open(logs_dir: str, job_id: str, name: str) -> int:
+def open_file(logs_dir: str, job_id: str, name: str) -> int:
+    """Follows no link; OSError for what is not a regular file."""
     folder = os.open(job_dir(logs_dir, job_id), _FOLDER)
     try:
         descriptor = os.open(name, _READ, dir_fd=folder)

@@ -94,3 +94,20 @@ def _change(file: str, do: Callable[[Any], bool]) -> bool:
         return changed
     finally:
         os.close(lock)
+
+
+def add_to_list(file: str, name: str, value: dict[str, Any], *, at_start: bool) -> None:
+    """Adds a table to an array of tables, such as `[[rules]]`."""
+    import tomlkit
+
+    def do(document: Any) -> bool:
+        held = document.get(name)
+        if held is None or not held:
+            document.pop(name, None)
+            held = document[name] = tomlkit.aot()
+            held = document[name]
+        table = tomlkit.item(value)
+        held.insert(0 if at_start else len(held), table)
+        return True
+
+    _change(file, do)

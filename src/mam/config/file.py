@@ -91,6 +91,10 @@ def check_values(values: Values, file: str) -> Values:
         check_inbox(values.get("inbox", {}), file)
         check_queue(values.get("queue", {}), file)
         check_repos(values.get("repos", {}), file)
+    if "rules" in values:
+        from mam.config.tables import check_rules
+
+        check_rules(values["rules"], file)
     if "output" in values:
         from mam.config.tables import OUTPUT
 

@@ -59,7 +59,18 @@ def project_values() -> Values:
     if ignored:
         names, do = ", ".join(ignored), "does" if len(ignored) == 1 else "do"
         _warn_once(f"{found.path} is not trusted, so its {names} {do} not count; `mam trust` changes that")
-    return {name: value for name, value in values.items() if name not in ignored}
+    counted = {name: value for name, value in values.items() if name not in ignored}
+    return {**counted, "rules": _without_allow(counted["rules"], found.path)} if "rules" in counted else counted
+
+
+def _without_allow(rules: list[Values], path: str) -> list[Values]:
+    """Only the user's own file may allow something, whatever the user has trusted."""
+    from mam.jobs.question import ALLOW
+
+    kept = [rule for rule in rules if rule["do"] != ALLOW]
+    if len(kept) != len(rules):
+        _warn_once(f"{path} has rules that allow something; only those in your own file count")
+    return kept
 
 
 def find_project_file() -> ProjectFile | None:

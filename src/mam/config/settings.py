@@ -36,6 +36,7 @@ class Config(Frozen):
     prices: dict[str, Values] = {}  # noqa: RUF012
     children: Values = {}  # noqa: RUF012
     questions: Values = {}  # noqa: RUF012
+    rules: list[Values] = []  # noqa: RUF012
     broker: Values = {}  # noqa: RUF012
     inbox: Values = {}  # noqa: RUF012
     queue: Values = {}  # noqa: RUF012
@@ -105,7 +106,7 @@ SETTINGS = (
     ),
     Setting(
         name="agents", kind=dict,
-        meaning="How coding agents are started: one table `[agents.NAME]` for each of claude-code, codex and opencode.",
+        meaning="How coding agents are started: one table `[agents.NAME]` for each.",
     ),
     # Not harmless: a wrong price in a repository would silently make every sum of costs wrong.
     Setting(
@@ -119,6 +120,11 @@ SETTINGS = (
     Setting(
         name="questions", kind=dict,
         meaning="Whether jobs may ask a person, and how many of a worker's jobs may wait for an answer.",
+    ),
+    Setting(
+        name="rules", kind=list,
+        meaning="What agents may do without a person, or never: a table `[[rules]]` for each (`mam rules`). The first "
+        "that matches decides. Those of a project come first, and none of them allows anything.",
     ),
     Setting(
         name="broker", kind=dict,
@@ -158,6 +164,8 @@ def load_config() -> Config:
     for table in _TABLES:
         if table in project and table in user:
             merged[table] = {**project[table], **user[table]}
+    if "rules" in project and "rules" in user:
+        merged["rules"] = [*project["rules"], *user["rules"]]
     return Config(**merged)
 
 

@@ -173,6 +173,17 @@ def check_children(table: dict[str, object], file: str) -> None:
         raise BadConfig(file=file, problem="children: validation must be an absolute path")
 
 
+def check_rules(rules: list[object], file: str) -> None:
+    """Every `[[rules]]`."""
+    from mam.jobs.rules import rule_from_fields
+
+    for number, fields in enumerate(rules, 1):
+        try:
+            rule_from_fields(fields)
+        except BadInput as bad:
+            raise BadConfig(file=file, problem=f"rules: rule {number}: {bad.facts['why']}") from None
+
+
 def is_agent_name(name: str) -> bool:
     return name.replace("-", "").replace("_", "").replace(".", "").isalnum() and name.isascii() and len(name) <= 64
 

@@ -46,10 +46,14 @@ def draft_from_file(content: bytes, target: Target, rel: str, settings: Settings
         choices={
             **_requested_fields(front_matter, settings),
             **_workdir_fields(front_matter, target, settings),
-            "inbox": {"root": settings.root, "file": rel, **target.as_dict()},
+            "inbox": {"root": settings.root, "file": rel, **target.as_dict(), **_remark(front_matter)},
             "origin_host": os.uname().nodename,
         },
     )
+
+
+def _remark(front_matter: FrontMatter) -> dict[str, str]:
+    return {} if front_matter.remark is None else {"remark": front_matter.remark}
 
 
 def _requested_fields(front_matter: FrontMatter, settings: Settings) -> dict[str, Any]:

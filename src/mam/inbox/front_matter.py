@@ -1,8 +1,8 @@
 """The front matter of a prompt file: YAML between two lines of three dashes.
 
 mam's own is a block `mam:`, or nothing but keys that mam knows. Any other head belongs to another tool and is part of
-the prompt, unchanged. shallow_yaml.py reads strings and lists of strings and never creates objects. A key that is
-nearly one of mam's, beside one of mam's, is an error: a typo must not run a job with wrong permissions.
+the prompt, unchanged. shallow_yaml.py reads strings and lists of strings and never creates objects. If such a head
+also has keys of mam's, `remark` says so: it may be a typo, and nothing of the head was obeyed.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class FrontMatter(Frozen):
     worktree: bool | None = None
     push: bool | None = None
     pull_request: bool | None = None
+    remark: str | None = None
+    """That keys of mam's were not read, because the head belongs to another tool, and why."""
 
 
 def parse(text: str) -> tuple[FrontMatter, str]:
@@ -59,8 +61,7 @@ def parse(text: str) -> tuple[FrontMatter, str]:
         return FrontMatter(), body if found.is_empty else text
     if set(found.keys) <= _READERS.keys():
         return _parse_keys(head), body
-    _check_typos(found.keys)
-    return FrontMatter(), text
+    return FrontMatter(remark=_remark(found.keys)), text
 
 
 def _split(text: str) -> tuple[str, str] | None:
@@ -77,13 +78,18 @@ def _split(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _check_typos(keys: dict[str, int]) -> None:
+def _remark(keys: dict[str, int]) -> str | None:
+    """What a person should know about a head with keys of mam's and others: one of these may be a typo."""
+    known = [name for name in keys if name in _READERS]
+    if not known:
+        return None
     from difflib import get_close_matches
 
-    for name, line in keys.items():
-        near = get_close_matches(name, list(_READERS), n=1, cutoff=0.8)
-        if near and name not in _READERS and keys.keys() & _READERS.keys():
-            raise BadInput(why=f"line {line}: {name[:80]!a} is not a key of the front matter (did you mean {near[0]}?)")
+    near = {name: get_close_matches(name, list(_READERS), n=1, cutoff=0.8) for name in keys if name not in _READERS}
+    other = max(near, key=lambda name: len(near[name]))
+    hint = f" (did you mean {near[other][0]}?)" if near[other] else ""
+    line = f"line {keys[other]}: {other[:80]!a} is not a key of mam's front matter{hint}"
+    return f"{line}, so the head is part of the prompt, and mam did not read {', '.join(known)}"
 
 
 def _parse_keys(head: str, block: str | None = None) -> FrontMatter:

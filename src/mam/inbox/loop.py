@@ -241,7 +241,7 @@ class Inbox:
             if item.job is not None:
                 self.open[item.row.job_id] = item.row
                 self.jobs[item.row.job_id] = item.job
-                self._notify(TAKEN, item.row, item.job, "")
+                self._notify(TAKEN, item.row, item.job, str((item.job.inbox or {}).get("remark", "")))
             elif item.shown is not None:
                 shown.append(item.row.replace(state=SHOWN, outcome=item.shown, shown_ms=self._now_ms(), refused=1))
             elif item.unreadable:

@@ -69,6 +69,8 @@ def _why(job: Job) -> list[str]:
 def _work(job: Job, row: LedgerRow) -> list[str]:
     run = job.run or {}
     lines = []
+    if remark := (job.inbox or {}).get("remark"):
+        lines.append(f"- note: {_one_line(str(remark))}")
     if job.repository is not None:
         lines.append(f"- repository: {_one_line(row.target.name)}, from {_one_line(row.branch)}")
     elif job.workspace == "fresh":

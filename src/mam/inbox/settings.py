@@ -69,7 +69,7 @@ def load_settings(
     return Settings(
         root=root, mode=mode, owner=inbox.get("owner"), here_path=here_path,
         here=None if here_path is None else _here(here_path),
-        agent=check_name("agent", agent or inbox.get("agent") or _agent(config)),
+        agent=default_agent(config, agent or inbox.get("agent")),
         label=check_name("label", inbox.get("label", LABEL)), permissions=inbox.get("permissions", "edit"),
         max_retries=queue.get("max_retries", 3), uids=frozenset({os.geteuid(), *map(_uid, inbox.get("owners", ()))}),
         settle_seconds=float(inbox.get("settle_seconds", SETTLE_SECONDS)),
@@ -110,7 +110,10 @@ def _root(named: str | None, here_path: str | None) -> str:
     return os.path.realpath(root)
 
 
-def _agent(config: Config) -> str:
+def default_agent(config: Config, named: str | None = None) -> str:
+    """The agent of a prompt that names none."""
+    if named is not None:
+        return check_name("agent", named)
     if config.default_agent is not None:
         return config.default_agent
     from mam.work.adapters import installed_agents

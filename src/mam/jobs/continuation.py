@@ -78,7 +78,7 @@ def conversation_of(job: Job) -> Json | None:
     if not (isinstance(host, str) and host):
         return job.conversation
     live, session = run.get("session"), conversation_id(run)
-    if session is None and isinstance(run.get("agent"), dict):
+    if session is None and live is None and isinstance(run.get("agent"), dict):
         return None if is_gone(run) else job.conversation
     found = {"job": job.job_id, "host": host, "agent": job.agent, "session": session, "place": run.get("place")}
     return {**found, "branch": run.get("branch"), "live": live if isinstance(live, dict) else None}

@@ -43,7 +43,10 @@ SHOWN = 120
 """Characters of a question in a list."""
 
 KEPT = 20
-"""Questions that the record keeps; the journal and the audit log have every one."""
+"""Closed questions that the record keeps; the journal and the audit log have every one."""
+
+ALWAYS_KEPT = 50
+"""The same for those that were answered with `always`, which still decide."""
 
 
 class Question(Frozen):
@@ -198,8 +201,9 @@ def with_question(job: Job, question: Question) -> list[Json]:
     """The questions of the job after one was asked or has changed: all that are open, and the latest others."""
     others = [known for known in questions_of(job) if known.number != question.number]
     known = sorted([*others, question], key=lambda one: one.number)
-    closed = [one.number for one in known if not one.is_open]
-    dropped = set(closed[: max(0, len(closed) - KEPT)])
+    closed = [one.number for one in known if not one.is_open and one.answer != ALWAYS]
+    always = [one.number for one in known if one.answer == ALWAYS]
+    dropped = {*closed[: max(0, len(closed) - KEPT)], *always[: max(0, len(always) - ALWAYS_KEPT)]}
     return [_to_json(one) for one in known if one.number not in dropped]
 
 

@@ -66,6 +66,19 @@ def ask(job: Job, moment: Moment, *, attempt: int, draft: Draft, claim_id: str |
     return published(change, "permission_required", f"{draft.kind} asked", moment, data)
 
 
+def decide(
+    job: Job, moment: Moment, *, attempt: int, draft: Draft, answer: str, rule: str, what: str = "",
+    claim_id: str | None = None,
+) -> Change:  # fmt: skip
+    """A rule has decided about a permission, so no question is stored; the audit log says which rule and about what."""
+    check_fence(job, attempt, claim_id)
+    line = audit_record(
+        "decided", moment, job, attempt=attempt, kind=draft.kind, tool=draft.tool, answer=answer, rule=rule,
+        what=what or None, digest=digest_of(draft),
+    )  # fmt: skip
+    return Change(job=touched(job, moment, {}), lines=(line,))
+
+
 def _numbered(job: Job, draft: Draft, attempt: int, moment: Moment) -> Question:
     numbers = [known.number for known in questions_of(job)]
     deadline = None if draft.deadline_seconds is None else new_lease(draft.deadline_seconds, moment).as_dict()

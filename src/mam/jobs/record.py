@@ -120,7 +120,8 @@ class Job(Frozen, freezes_json=True):
     """The repository to work on: `name` (owner/repo, which the worker's settings map to an address), the `branch` to
     start from, and whether to `push` the outcome or open a `pull_request`."""
     inbox: Json | None = None
-    """The prompt file that it comes from: `root`, `file` (relative to the inbox), `owner`, `repo`, `branch`."""
+    """The prompt file that it comes from: `root`, `file` (relative to the inbox), `owner`, `repo`, `branch`, and a
+    `remark` about its head."""
     may_ask: bool = True
     """Whether its agent may ask a person; decided at registration."""
     questions: list[Json] = []  # noqa: RUF012

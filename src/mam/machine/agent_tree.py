@@ -39,8 +39,6 @@ def is_inside_agent() -> bool:
 def variable_of_agent(name: str) -> str | None:
     """A variable of the job inside which this process runs. A program between it and the agent may have removed the
     variable from the environment, so those of its ancestors count too."""
-    if not is_inside_agent():
-        return None
     if os.environ.get(name):
         return os.environ[name]
     pid = os.getppid()

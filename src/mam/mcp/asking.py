@@ -1,4 +1,4 @@
-"""Puts a question to a person: for the caller's own job, otherwise as a job for a person."""
+"""Puts a question to a person, and stores the answer of one."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from mam.errors import BadInput, Refused
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.question import Draft
-    from mam.mcp.caller import Service
+    from mam.jobs.question_acts import Answer
+    from mam.mcp.caller import Caller
     from mam.mcp.messages import Json
-    from mam.mcp.tool import Call
     from mam.questions import Asked
+    from mam.registry import Registry
 
 
-def ask(call: Call) -> Asked:
-    draft = _draft(call.arguments)
-    if call.service.caller.own_job is not None:
-        return _ask_for_own_job(call.service, draft)
-    return _ask_as_job(call.service, draft)
-
-
-def _draft(arguments: Json) -> Draft:
+def draft_of(arguments: Json) -> Draft:
     from mam.jobs.question import DENY, QUESTION, Draft, check_draft
 
     draft = Draft(
@@ -30,17 +24,25 @@ def _draft(arguments: Json) -> Draft:
     return check_draft(draft)
 
 
-def _ask_for_own_job(service: Service, draft: Draft) -> Asked:
-    """Under the claim that the worker gave to this job."""
+def ask_for_own_job(registry: Registry, own: str, draft: Draft) -> Asked:
+    """Under the claim that holds this job."""
     from mam import questions
     from mam.machine.agent_tree import variable_of_agent
 
     attempt, claim_id = variable_of_agent("MAM_ATTEMPT"), variable_of_agent("MAM_CLAIM")
     if attempt is None or not attempt.isascii() or not attempt.isdigit():
         raise BadInput(why="MAM_ATTEMPT, which names the claim of this job, is not set")
-    own = service.caller.own_job or ""
-    return questions.ask(service.registry, own, draft, attempt=int(attempt), claim_id=claim_id)
+    return questions.ask(registry, own, draft, attempt=int(attempt), claim_id=claim_id)
 
 
-def _ask_as_job(_service: Service, _draft: Draft) -> Asked:
+def ask_with_job(_registry: Registry, _caller: Caller, _draft: Draft) -> Asked:
+    """Outside of a job there is no claim under which to ask."""
     raise Refused(why="Outside of a job, ask the user in your conversation, or submit a job for the agent human.")
+
+
+def answer_to(asked: Asked, text: str, by: str) -> Answer:
+    """Fenced by what the client was shown: the question that has this id, with this digest."""
+    from mam.jobs.question_acts import Answer
+
+    question = asked.question
+    return Answer(number=question.number, attempt=question.attempt, digest=question.digest, answer=text, by=by)

@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.config.settings import Config
-    from mam.registry import Registry
-
-SHELL = "shell"
+    from mam.mcp.desk import Desk
 
 
 class Caller(Frozen):
@@ -23,35 +21,24 @@ class Caller(Frozen):
     may_write: bool = True
     is_worker: bool = False
     """Whether `claim` and `report` are offered."""
-    accepts_shell: bool = False
     may_answer: bool = True
-    """Whether the person behind the client may answer questions of kind `question` and `review`."""
+    """Whether the person behind the client may answer questions: never inside a job."""
+    accepts_shell: bool = False
     own_job: str | None = None
     """The job inside which the caller runs: what it submits becomes a child of this job."""
-    directory: str | None = None
-    """The directory of its jobs; None for a caller on another machine, whose jobs run in fresh directories."""
+    directory: str = "/"
+    """The directory of its jobs on this host, without links."""
     accepted_directories: tuple[str, ...] = ()
 
 
 class Service:
-    """What the tools act on: the registry, opened when a tool first needs it, and the caller."""
+    """What the tools act on."""
 
-    def __init__(self, caller: Caller, open_registry: Callable[[bool], Registry], config: Callable[[], Config]) -> None:
+    def __init__(self, caller: Caller, desk: Desk, config: Callable[[], Config]) -> None:
         self.caller = caller
-        self._open = open_registry
+        self.desk = desk
         self._load_config = config
-        self._registry: Registry | None = None
         self._config: Config | None = None
-
-    @property
-    def registry(self) -> Registry:
-        return self.open()
-
-    def open(self, *, create: bool = False) -> Registry:
-        """With `create`, a store that does not exist is made."""
-        if self._registry is None:
-            self._registry = self._open(create)
-        return self._registry
 
     @property
     def config(self) -> Config:

@@ -1,64 +1,68 @@
-"""Jobs that a job submits: its children, with no more rights than it has."""
+"""Jobs that a job submits without a worker's door: its children, with no more rights than it has."""
 
 from __future__ import annotations
 
 import os
 
-from mam.errors import MamError, Refused, UnknownJob
+from mam.errors import Refused, UnknownJob
+from mam.util.frozen import Frozen
+from mam.work.children import check_room, is_descendant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.config.settings import Config
     from mam.jobs.record import Job
-    from mam.jobs.rights import Grants
-    from mam.mcp.caller import Service
     from mam.mcp.messages import Json
+    from mam.registry import Registry
     from mam.stores.port import Registration
 
-CHILDREN_LIMIT = 100
-"""Children of one job: more are a loop."""
+
+class Child(Frozen):
+    """What a job asks for its child."""
+
+    prompt: str
+    agent: str
+    asked: Json
 
 
-def register_child(service: Service, prompt: str, agent: str, asked: Json) -> Registration:
-    """Registers a child of the caller's own job."""
+def register_child(registry: Registry, config: Config, own: str, child: Child) -> Registration:
+    """Registers a child of the job `own`."""
     from mam.jobs.rights import child_choices, parent_fields
+    from mam.work.context import children_grants
 
-    registry, config = service.registry, service.config
-    parent = own_job(service)
-    if len(registry.store.children(parent.job_id)) >= CHILDREN_LIMIT:
-        raise Refused(why=f"Job {parent.job_id} has {CHILDREN_LIMIT} children, and may have no more.")
-    choices = child_choices(parent, agent, asked, _grants(config), _place(parent), os.path.realpath)
-    choices["after"] = [_family(service, name) for name in choices.get("after", ())]
+    parent = own_job(registry, own)
+    check_room(registry, parent.job_id)
+    choices = child_choices(parent, child.agent, child.asked, children_grants(config), _place(parent), os.path.realpath)
+    choices["after"] = [_family(registry, own, name) for name in choices.get("after", ())]
     choices |= {**parent_fields(parent, config.max_depth), "origin_host": os.uname().nodename}
     choices |= {"broker": parent.broker, "may_ask": parent.may_ask}
-    return registry.register(prompt=prompt, agent=agent, **choices)
+    return registry.register(prompt=child.prompt, agent=child.agent, **choices)
 
 
-def own_job(service: Service) -> Job:
-    name = service.caller.own_job or ""
+def is_leftover(registry: Registry, own: str) -> bool:
+    """Whether this job is not in the store, or has ended."""
     try:
-        return service.registry.get_exact(name)
+        return registry.get_exact(own).status.ended
     except UnknownJob:
-        raise Refused(
-            why=f"This runs inside job {name[:80]}, which is not in {service.registry.store.address}."
-        ) from None
+        return True
 
 
-def check_family(service: Service, job_id: str) -> None:
-    """Inside a job, only its own descendants can be changed."""
-    from mam.work.children import is_descendant
-
-    own = service.caller.own_job
-    if own is not None and not is_descendant(service.registry, job_id, own):
-        raise Refused(
-            why=f"Job {job_id} was not submitted by job {own}, which this runs in; only the user can do this."
-        )
+def own_job(registry: Registry, own: str) -> Job:
+    try:
+        return registry.get_exact(own)
+    except UnknownJob:
+        raise Refused(why=f"This runs inside job {own[:80]}, which is not in {registry.store.address}.") from None
 
 
-def _family(service: Service, name: str) -> str:
-    job_id = service.registry.resolve(name)
-    if job_id != service.caller.own_job:
-        check_family(service, job_id)
+def check_child(registry: Registry, job_id: str, own: str) -> None:
+    if not is_descendant(registry, job_id, own):
+        raise Refused(why=f"Job {job_id} is not a child of job {own}, inside which this runs; only the user can do it.")
+
+
+def _family(registry: Registry, own: str, name: str) -> str:
+    job_id = registry.resolve(name)
+    if job_id != own:
+        check_child(registry, job_id, own)
     return job_id
 
 
@@ -67,29 +71,3 @@ def _place(parent: Job) -> str:
     if not isinstance(place, str):
         raise Refused(why=f"Job {parent.job_id} has no directory yet, so its child could have none.")
     return os.path.realpath(place)
-
-
-def _grants(config: Config) -> Grants:
-    from mam.jobs.rights import Grants
-
-    script = config.children.get("validation")
-    validation = None
-    if script is not None:
-        from mam.work.validator import trusted_validation
-
-        validation = trusted_validation(os.path.expanduser(script))
-    return Grants(
-        agents=tuple(config.children.get("agents", ())), labels=tuple(config.children.get("labels", ())),
-        worktrees=config.children.get("worktrees", False), validation=validation,
-    )  # fmt: skip
-
-
-def inside_job() -> str | None:
-    """The job inside which this process runs, by its environment or by that of its ancestors: some clients start their
-    servers with an environment of their own."""
-    from mam.machine.agent_tree import variable_of_agent
-
-    try:
-        return variable_of_agent("MAM_JOB_ID")
-    except (OSError, MamError):
-        return None

@@ -30,6 +30,9 @@ class Follower:
         self._offset = self._registry.store.end_offset()
         self._thread.start()
 
+    def watch(self, jobs: frozenset[str]) -> None:
+        """A journal tells about every job."""
+
     def stop(self) -> None:
         """Does not wait for the thread, which may sleep; the process ends."""
         self._stopped.set()

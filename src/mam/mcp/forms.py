@@ -6,8 +6,7 @@ answers none: an agent must not decide for a person.
 
 from __future__ import annotations
 
-from mam.jobs.question import DENY, PERMISSION, QUESTION, REVIEW, open_questions, question_id
-from mam.util.frozen import Frozen
+from mam.jobs.question import DENY, PERMISSION, open_questions, question_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def forms_of(service: Service, client: Client, job: Job) -> Json:
     return {
         question_id(job.job_id, question.number): _form(job, question)
         for question in open_questions(job)
-        if _may_answer(service, question)
+        if service.desk.may_answer(job, question)
     }
 
 
@@ -37,45 +36,19 @@ def answer_forms(service: Service, client: Client, job: Job, responses: Json) ->
     """Stores the answers. Those to questions that are closed, unknown or not for this client are ignored, as the
     protocol asks: a repeated or late response changes nothing."""
     from mam.errors import AnswerTooLate, BadInput, Refused
+    from mam.questions import Asked
 
     for key, response in list(responses.items())[:MOST_RESPONSES]:
         question = _named(job, key)
-        if question is None or not _may_answer(service, question):
+        if question is None or not service.desk.may_answer(job, question):
             continue
         text = _text(response)
         if text is None:
             continue
         try:
-            _store(service, client, _Given(job=job, question=question, text=text))
+            service.desk.answer(Asked(job=job, question=question), text, client.name)
         except (AnswerTooLate, BadInput, Refused):
             continue
-
-
-class _Given(Frozen):
-    job: Job
-    question: Question
-    text: str
-
-
-def _store(service: Service, client: Client, given: _Given) -> None:
-    from mam import questions
-    from mam.jobs.question_acts import Answer
-
-    via = f" with {client.name}" if client.name else ""
-    answer = Answer(
-        number=given.question.number, attempt=given.question.attempt, digest=given.question.digest,
-        answer=given.text, by=f"{service.caller.name} over MCP{via}",
-    )  # fmt: skip
-    questions.answer(service.registry, given.job.job_id, answer)
-
-
-def _may_answer(service: Service, question: Question) -> bool:
-    caller = service.caller
-    if caller.own_job is not None or not (caller.may_write and caller.may_answer):
-        return False
-    if question.kind == PERMISSION:
-        return service.config.questions.get("mcp_permission") is True
-    return question.kind in (QUESTION, REVIEW)
 
 
 def _named(job: Job, key: str) -> Question | None:

@@ -33,11 +33,11 @@ def report(service: Service, job: Job, limit: int = PART) -> Json:
 
 
 def why(service: Service, job: Job) -> str:
-    """The sentences of `mam explain`. Inside a job without a store, only the status is known."""
+    """The sentences of `mam explain`."""
     from mam.errors import MamError
 
     try:
-        return " ".join(service.registry.explain(job.job_id)[1])
+        return " ".join(service.desk.why(job))
     except MamError:
         return f"It is {job.status}."
 

@@ -22,8 +22,8 @@ OLD_RESOURCE_NOT_FOUND = -32002
 """Versions before 2026-07-28 have a code of its own for this; later ones say INVALID_PARAMS."""
 HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -32022
 
-MESSAGE_LIMIT = 12 * 1024 * 1024
-"""Bytes of one message: room for the longest prompt, also where JSON escapes many of its characters."""
+MESSAGE_LIMIT = 49 * 1024 * 1024
+"""Bytes of one message: room for the longest prompt, also where JSON writes each byte of it as six."""
 
 ID_LIMIT = 256
 

@@ -68,12 +68,14 @@ def _overview(service: Service) -> str:
 
     from mam.jobs.question import first_line
     from mam.jobs.status import ERROR, OPEN
+    from mam.registry.listing import JobFilter
     from mam.stores.port import Query
 
-    registry = service.registry
+    desk = service.desk
     try:
-        failed = filter(registry.needs_look, registry.select(Query(statuses=frozenset({ERROR}))))
-        jobs = [*islice(registry.select(Query(statuses=OPEN)), _ROWS), *islice(failed, _ROWS)]
+        still = desk.select(JobFilter(query=Query(statuses=OPEN)))
+        failed = filter(desk.needs_look, desk.select(JobFilter(query=Query(statuses=frozenset({ERROR})))))
+        jobs = [*islice(still, _ROWS), *islice(failed, _ROWS)]
     except MamError as error:
         return str(error)
     return "\n".join(f"- {job.job_id} {job.status}: {first_line(job.prompt)}" for job in jobs) or "There are none."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import islice
 
 from mam.errors import MamError
@@ -36,10 +35,10 @@ TEMPLATES: list[Json] = [
 def list_resources(service: Service) -> list[Json]:
     """The newest jobs; the templates reach every other."""
     from mam.jobs.question import first_line
-    from mam.stores.port import Query
+    from mam.registry.listing import JobFilter
 
     try:
-        jobs = list(islice(service.registry.select(Query()), LISTED))
+        jobs = list(islice(service.desk.select(JobFilter()), LISTED))
     except MamError:
         return []  # there is no store yet
     return [
@@ -72,14 +71,14 @@ def find_resource(service: Service, uri: object) -> tuple[Job, str]:
     job_id, _, part = text.removeprefix(SCHEME).partition("/")
     if not text.startswith(SCHEME) or part not in (RECORD, LOG, DIFF) or text.endswith("/") or not is_job_id(job_id):
         raise UnknownJob(job=f"with the address {text[:120]!r}", store="this server")
-    return service.registry.get_exact(job_id), part
+    return service.desk.get_exact(job_id), part
 
 
 def _read(service: Service, job: Job, part: str) -> Json:
     if part == LOG:
-        return {"mimeType": "text/plain", "text": _log(service, job)}
+        return {"mimeType": "text/plain", "text": _last(service.desk.log(job))}
     if part == DIFF:
-        return {"mimeType": "text/x-diff", "text": _diff(service, job)}
+        return {"mimeType": "text/x-diff", "text": _first(service.desk.diff(job))}
     import json
 
     return {"mimeType": "application/json", "text": json.dumps(_public(job), indent=1)}
@@ -88,15 +87,6 @@ def _read(service: Service, job: Job, part: str) -> Json:
 def _public(job: Job) -> Json:
     """Without the claim id, which is half of the right to report on the job."""
     return {**job.to_json(), "claim_id": None}
-
-
-def _log(service: Service, job: Job) -> str:
-    from mam.work.output_source import output_of
-
-    if not job.attempt:
-        return ""
-    source = output_of(service.registry, job.job_id, job.attempt)
-    return _last(source.read()) if source.exists() else ""
 
 
 def _last(parts: Iterable[bytes]) -> str:
@@ -111,22 +101,6 @@ def _last(parts: Iterable[bytes]) -> str:
         kept, cut = kept[-LIMIT:], True
     text = kept.decode(errors="replace")
     return f"[earlier output was cut]\n{text.partition(chr(10))[2]}" if cut else text
-
-
-def _diff(service: Service, job: Job) -> str:
-    from mam.work.git.command import GitFailed
-    from mam.work.git.diffs import DiffMissing, job_diff
-    from mam.work.state_dirs import private_prefix, work_directory
-
-    directory = work_directory(service.registry.store.address)
-    private = f"{private_prefix(directory, job.job_id, job.attempt)}.diff-{os.getpid()}"
-    try:
-        return _first(job_diff([job], directory, private).stream())
-    except (DiffMissing, GitFailed):
-        from mam.stores.outputs import DIFF as STORED
-
-        found = service.registry.store.outputs.get(job.job_id, job.attempt, STORED)
-        return "" if found is None else _first([found])
 
 
 def _first(parts: Iterable[bytes]) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mam.mcp.caller import Service
-    from mam.mcp.follower import Follower
+    from mam.mcp.desk import Changes
     from mam.mcp.messages import Id, Json, Request
     from mam.mcp.protocol import Outcome
     from mam.mcp.versions import Client
@@ -63,7 +63,7 @@ class StdioServer:
         self._streams: dict[Id, Listening] = {}
         self._watched: dict[str, str] = {}
         """The jobs of the resources that a client with a handshake subscribed to."""
-        self._follower: Follower | None = None
+        self._follower: Changes | None = None
         self._lines = LineReader()
 
     def run(self) -> None:
@@ -195,9 +195,7 @@ class StdioServer:
 
     def _follow(self) -> None:
         if self._follower is None:
-            from mam.mcp.follower import Follower
-
-            self._follower = Follower(self._service.registry)
+            self._follower = self._service.desk.follower()
             self._follower.start()
 
     def _after_changes(self, jobs: set[str]) -> None:
@@ -215,7 +213,7 @@ class StdioServer:
     def _sweep(self) -> None:
         """An expired lease or a passed deadline is noticed even if no worker runs."""
         try:
-            self._service.registry.sweep_if_due()
+            self._service.desk.sweep()
         except (MamError, OSError):
             return  # the next request reports it
 

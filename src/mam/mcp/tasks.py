@@ -55,15 +55,14 @@ def update_task(service: Service, client: Client, task_id: object, responses: ob
 
 def cancel_task(service: Service, task_id: object) -> None:
     """Only acknowledges when the job has ended meanwhile: the client sees its outcome with the next `tasks/get`."""
-    from mam.mcp.cancelling import cancel
-
     job = find_job(service, task_id)
     if job.status.ended:
         return
     try:
-        cancel(service, job.job_id, "the task was cancelled")
+        service.check_may_write()
+        service.desk.cancel(job.job_id, f"{service.caller.name} cancelled the task")
     except MamError as error:
-        if not service.registry.get_exact(job.job_id).status.ended:
+        if not service.desk.get_exact(job.job_id).status.ended:
             raise RpcError(INVALID_PARAMS, str(error)) from None
 
 
@@ -73,8 +72,7 @@ def find_job(service: Service, task_id: object) -> Job:
 
     try:
         if isinstance(task_id, str) and is_job_id(task_id):
-            service.registry.sweep_if_due()
-            return service.registry.get_exact(task_id)
+            return service.desk.get_exact(task_id)
     except UnknownJob:
         pass
     raise RpcError(INVALID_PARAMS, "Task not found")
@@ -86,7 +84,7 @@ def _task(service: Service, job: Job, status: str) -> Json:
 
 
 def _poll_interval(service: Service, job: Job) -> int:
-    age = service.registry.store.clock.now().wall_ms - parse_time(job.created_at)
+    age = service.desk.now_ms() - parse_time(job.created_at)
     return max(SHORTEST_MS, min(LONGEST_MS, age // AGE_SHARE))
 
 

@@ -13,7 +13,7 @@ from mam.work.supervision import HOPELESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from mam.jobs.record import Job, Json
     from mam.jobs.worker_acts import Ending
@@ -49,6 +49,8 @@ class AgentTurn:
         self._reader = launch.reader()
         self._since = iso_milli(clock.now().wall_ms)
         self._limits = limits
+        self.decided: Collection[str] = ()
+        """The tools that a person or a rule refused, once the turn is over."""
         begun["agent"] = dict(launch.agent_record)
 
     @property
@@ -71,13 +73,15 @@ class AgentTurn:
         is_resumed = "resumed" in self._launch.agent_record
         is_checked = bool(self._job.expected_artifacts) or self._job.validation is not None
         return turn_failure(
-            self.report, last, reported, login=self._launch.login, is_resumed=is_resumed, is_checked=is_checked
-        )
+            self.report, last, reported, login=self._launch.login, is_resumed=is_resumed, is_checked=is_checked,
+            decided=self.decided,
+        )  # fmt: skip
 
     def usage_limit(self, reported: Json | None) -> AgentProblem | None:
         """The usage limit, if nothing else kept the agent from its end."""
         problem = self.report.problem
-        is_limit = not reported and not self.report.denied and problem is not None and problem.kind == LIMIT
+        has_denied = any(tool not in self.decided for tool in self.report.denied)
+        is_limit = not reported and not has_denied and problem is not None and problem.kind == LIMIT
         return problem if is_limit else None
 
     def result(self, reported: Json | None) -> str | None:

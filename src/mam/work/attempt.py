@@ -25,11 +25,12 @@ from mam.util.state_dir import make_private
 from mam.work import supervision
 from mam.work.adapters.port import EXIT, SAID, Launch
 from mam.work.agent_turn import AgentTurn
+from mam.work.asking.denials import Denials
 from mam.work.brief import brief
 from mam.work.claim import STORE_UNREACHABLE, Claim, Reported, StartReporter
 from mam.work.conversation_checks import check_conversation
 from mam.work.host_checks import describe_error, is_machine_error
-from mam.work.outcome import failure, result_text, run_facts, was_interrupted
+from mam.work.outcome import failure, result_text, run_facts, undecided_denial, was_interrupted
 from mam.work.process.messages import Failed
 from mam.work.process.pidfiles import recorded_processes
 from mam.work.process.runner import Plan
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from typing import ParamSpec, TypeVar
 
     from mam.jobs.record import Job, Json
+    from mam.work.asking.in_worker import WorkerAsker
     from mam.work.context import WorkerContext
     from mam.work.door.server import Door
     from mam.work.process.channel import Channel
@@ -83,6 +85,8 @@ class Attempt:
         """How the agent's process ended; None if there was none."""
         self._turn: AgentTurn | None = None
         """The turn of a coding agent, whose output mam reads; None for other agents."""
+        self._asker: WorkerAsker | None = None
+        """Asks for the agent; None if it has no door."""
         self._keeper: Channel | None = None
         """The agent's keeper, once it is idle."""
         self._pid_line: int | None = None
@@ -220,6 +224,7 @@ class Attempt:
         report_start = self._start_reporter.report
         door = self._context.door(self.job, workdir.path, self.supervision.note_report, report_start)
         self.supervision.waits_for_children = lambda: door.waits > 0
+        self._asker = door.asker
         self.supervision.on_change = door.asker.record_changed
         return door
 
@@ -269,6 +274,11 @@ class Attempt:
 
     def _judge(self, workdir: WorkDir) -> Verdict:
         last, turn, run = self._last, self._turn, run_facts(self._begun, self._last)
+        denials = self._denials()
+        if denials.count:
+            run["denials"] = denials.count
+        if turn is not None:
+            turn.decided = denials.decided
         if self.supervision.ended_because == supervision.REVOKED:
             self._commit_if_cancelled()
             return GiveUp()
@@ -301,9 +311,13 @@ class Attempt:
         launch, retry_on_exit = self._launch, self.job.retry_on_exit
         return (
             self._stopped()
+            or undecided_denial(self._denials())
             or turn_failure
             or failure(last, reported, launch.success, launch.retry_codes, retry_on_exit=retry_on_exit)
         )
+
+    def _denials(self) -> Denials:
+        return Denials() if self._asker is None else self._asker.denials
 
     def _stopped(self) -> Ending | None:
         if self.supervision.ended_because == supervision.TIMED_OUT:

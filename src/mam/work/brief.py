@@ -72,9 +72,20 @@ def _reporting(job: Job, *, in_session: bool) -> str:
         f'- On the way, now and then:  mam publish{name} progress --detail "what you are doing"\n'
         f'- When all is done:          mam complete{name} --result "what you did, in a few sentences"\n'
         f'- When it cannot be done:    mam fail{name} --reason "why, in a sentence"\n'
+        + (_asking(job, in_session=in_session) if job.may_ask else "")
         + _last_message(job, in_session=in_session)
         + "A long result can come from a file or a pipe: --result-file FILE, or --result-file - for stdin."
         + ("" if name else known)
+    )
+
+
+def _asking(job: Job, *, in_session: bool) -> str:
+    """How to ask a person. The same question again gets the same answer, since an agent may end a command that waits
+    for long."""
+    named = f" --job {job.job_id}" if in_session else ""
+    return (
+        f'- When a person must decide: mam ask{named} "the question" --choice A --choice B --wait\n'
+        "  It prints the answer, which may take hours; if it is interrupted, run the same command again.\n"
     )
 
 
@@ -87,9 +98,10 @@ def _last_message(job: Job, *, in_session: bool) -> str:
         )
     if not agent_kind(job.agent).is_coding_agent:
         return ""
+    nobody = "" if job.may_ask else " No person can answer questions: decide yourself."
     return (
         "Without `mam complete` mam stores your last message as the result. If you may not run commands and it cannot\n"
-        f"be done, begin that message with {CANNOT} and say why. No person can answer questions: decide yourself.\n"
+        f"be done, begin that message with {CANNOT} and say why.{nobody}\n"
     )
 
 

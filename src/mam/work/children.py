@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from mam.errors import BadRecord, UnknownJob
+from mam.errors import BadRecord, Refused, UnknownJob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.registry import Registry
 
+MOST_CHILDREN = 1000
 _CLIMB_LIMIT = 1000
 """Limits the steps upward: a user can edit `parent_id` into a cycle."""
 
@@ -23,6 +24,12 @@ def is_descendant(registry: Registry, job_id: str, ancestor: str) -> bool:
             return parent == ancestor
         job_id = parent
     return False
+
+
+def check_room(registry: Registry, job_id: str) -> None:
+    """Refused for one child more than any task needs: its agent repeats itself."""
+    if len(registry.store.children(job_id)) >= MOST_CHILDREN:
+        raise Refused(why=f"Job {job_id} has {MOST_CHILDREN:,} children and can register no more.")
 
 
 def open_descendants(registry: Registry, ancestor: str) -> list[str]:

@@ -12,7 +12,7 @@ from mam.jobs.rights import SHELL, Grants
 from mam.machine.environment import agent_environment
 from mam.util.state_dir import make_private
 from mam.work.adapters import installed_agents, load_adapter
-from mam.work.asking.in_worker import PERMISSION_SECONDS
+from mam.work.asking.policy import policy_of
 from mam.work.door.server import Door, DoorServer
 from mam.work.host_checks import Backoff
 from mam.work.masking import known_secrets
@@ -58,7 +58,7 @@ class WorkerContext:
         say: Callable[[str], None] = lambda _words: None,
         show: Callable[[str], None] = lambda _text: None,
     ) -> None:
-        grants = _grants(config)
+        grants = children_grants(config)
         self.registry = registry
         self.work_directory = make_private(work_directory)
         self.mark = store_mark(self.work_directory)
@@ -74,19 +74,18 @@ class WorkerContext:
         self.backoff = Backoff()
         self.guardian = GuardianClient()
         self.pid_file = PidFile(self.work_directory)
-        # At a live session a person has all the time that the job has.
-        permission_seconds = config.questions.get("deadline_seconds", PERMISSION_SECONDS if session is None else None)
+        self._environ = dict(os.environ)
+        """Copied once: Python decodes every name and value at each access."""
+        secrets = known_secrets(self._environ)
         self.door_server = DoorServer(
             registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants,
-            permission_seconds=permission_seconds,
+            policy=policy_of(config, secrets, is_live=session is not None),
         )  # fmt: skip
         self.session = session
         """The live session that gets all jobs, one at a time; None for agents that the worker starts."""
         self._config = config
         self._default_agent = default_agent
-        self._environ = dict(os.environ)
-        """Copied once: Python decodes every name and value at each access."""
-        self.uploader = Uploader(registry.store, output_settings(config.output), known_secrets(self._environ))
+        self.uploader = Uploader(registry.store, output_settings(config.output), secrets)
         self._complained = ""
         self._is_store_away = False
         self._say = say
@@ -169,7 +168,7 @@ class WorkerContext:
             self.session.close()
 
 
-def _grants(config: Config) -> Grants:
+def children_grants(config: Config) -> Grants:
     """The rights that children may have. mam hashes their validation script now, before an agent can change it."""
     children = config.children
     script = children.get("validation")

@@ -14,7 +14,7 @@ import stat
 import time
 
 from mam.errors import WorkDirUnusable
-from mam.stores.files.lock import is_still
+from mam.stores.files.lock import lock_file
 from mam.stores.private_files import read_json_file, replace_json_file
 from mam.util.encoding import write_all
 from mam.util.state_dir import make_private
@@ -68,16 +68,8 @@ class JobDirectory:
 
     def _acquire(self) -> int:
         path = os.path.join(self.path, LOCK)
-        while True:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            try:
-                self.wait_for(descriptor)
-                if is_still(path, descriptor):
-                    return descriptor
-            except BaseException:
-                os.close(descriptor)
-                raise
-            os.close(descriptor)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        return lock_file(path, lambda: os.open(path, flags, 0o600), self.wait_for)
 
     def wait_for(self, descriptor: int) -> None:
         """Waits until no other process holds this lock."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from mam.jobs.record import Json
+    from mam.work.asking.denials import Denials
     from mam.work.process.messages import LastMessage
     from mam.work.reports.report import Report
 
@@ -95,16 +96,17 @@ def turn_failure(
     login: str,
     is_resumed: bool,
     is_checked: bool = False,
+    decided: Collection[str] = (),
 ) -> Ending | None:
     """Why a coding agent failed, according to its output; None if the output does not decide.
 
     `is_checked` is whether the job has artifacts or a validation. They then decide whether an agent that asked a
-    question is done.
+    question is done. `decided` are the tools that a person or a rule refused; the agent has worked on without them.
     """
     if not isinstance(last, Ended) or (reported or {}).get("status") == ERROR:
         return None
-    if report.denied:
-        what = ", ".join(report.denied)
+    if undecided := [tool for tool in report.denied if tool not in decided]:
+        what = ", ".join(undecided)
         return _failed(
             f"permission_denied: {what} was refused; allow it in the agent's settings, or --permissions full"
         )
@@ -121,6 +123,14 @@ def turn_failure(
     if report.asked is not None and not reported and not is_checked:
         return _failed(f"unanswered: no person can answer its question; put the answer into the prompt: {report.asked}")
     return None
+
+
+def undecided_denial(denials: Denials) -> Ending | None:
+    """A refusal that neither a person nor a rule decided."""
+    if not denials.undecided:
+        return None
+    what = ", ".join(denials.undecided)
+    return _failed(f"permission_denied: nobody answered whether {what} may be used before the deadline; `mam retry`")
 
 
 def _problem_ending(report: Report, login: str, *, is_resumed: bool) -> Ending:

@@ -151,16 +151,15 @@ def _name(start: int) -> str:
 
 def read(path: str, since: int = 0) -> Iterator[bytes]:
     """Yields what is there now, from byte `since` on. A notice takes the place of missing bytes."""
-    for _end, part in parts(path, since):
-        yield part
+    return (part for _end, part in parts(path, since))
 
 
 def parts(path: str, since: int = 0) -> Iterator[tuple[int, bytes]]:
-    """The same, each part with the position after it."""
+    """Yields the same, each part with the offset of its end."""
     position = since
     while (found := _next(path, position)) is not None:
-        position = found[0]
         yield found
+        position = found[0]
 
 
 def follow(path: str, ended: Callable[[], bool], since: int = 0, *, look_seconds: float = 0.5) -> Iterator[bytes]:

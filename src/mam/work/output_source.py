@@ -26,12 +26,13 @@ class OutputSource(ABC):
         """Whether there is any output yet."""
 
     @abstractmethod
-    def read(self, since: int = 0) -> Iterator[bytes]:
-        """What is there now, from byte `since` on. A notice takes the place of missing bytes."""
-
-    @abstractmethod
     def parts(self, since: int = 0) -> Iterator[tuple[int, bytes]]:
-        """The same, each part with the position after it."""
+        """What is there now, from byte `since` on, each part with the offset of its end. A notice takes the place of
+        missing bytes."""
+
+    def read(self, since: int = 0) -> Iterator[bytes]:
+        """The same without offsets."""
+        return (data for _end, data in self.parts(since))
 
     @abstractmethod
     def follow(self, ended: Callable[[], bool], since: int = 0) -> Iterator[bytes]:
@@ -50,9 +51,6 @@ class LocalOutput(OutputSource):
 
     def exists(self) -> bool:
         return os.path.exists(self._path)
-
-    def read(self, since: int = 0) -> Iterator[bytes]:
-        return output_log.read(self._path, since)
 
     def parts(self, since: int = 0) -> Iterator[tuple[int, bytes]]:
         return output_log.parts(self._path, since)
@@ -76,10 +74,6 @@ class StoredOutput(OutputSource):
     def exists(self) -> bool:
         stored = self._outputs.read(self._job_id, self._attempt)
         return os.path.exists(self._log) or next(iter(stored), None) is not None
-
-    def read(self, since: int = 0) -> Iterator[bytes]:
-        for _end, data in self.parts(since):
-            yield data
 
     def follow(self, ended: Callable[[], bool], since: int = 0) -> Iterator[bytes]:
         over = False

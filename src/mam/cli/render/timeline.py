@@ -31,6 +31,9 @@ def _what(event: str, line: Line) -> str:
         return ", ".join(map(str, line.get("after") or {}))
     if event in ("asked", "answered", "withdrawn"):
         return _question(line)
+    if event == "decided":
+        facts = [str(line[name]) for name in ("answer", "tool", "what") if line.get(name)]
+        return f"{' '.join(facts)} ({line.get('rule')})"
     if event == "migrated":
         return f"{line.get('status', '')}, from another registry"
     if event == "registered":

@@ -37,6 +37,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     from mam.mcp.caller import Service
     from mam.mcp.stdio import StdioServer
+    from mam.mcp.store_desk import StoreDesk
 
     caller = _caller(options)
 
@@ -51,20 +52,22 @@ def run(options: Options) -> int:
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
-    StdioServer(Service(caller, open_registry, _load_config), messages_in, messages_out).run()
+    desk = StoreDesk(caller, open_registry, _load_config)
+    StdioServer(Service(caller, desk, _load_config), messages_in, messages_out).run()
     return 0
 
 
 def _caller(options: Options) -> Caller:
+    from mam.machine.agent_tree import is_inside_agent, variable_of_agent
     from mam.machine.person import user_at_host
     from mam.mcp.caller import Caller
-    from mam.mcp.children import inside_job
 
-    here = _here()
+    here, own_job = _here(), variable_of_agent("MAM_JOB_ID")
     directories = tuple(_directory(word) for word in options.accept if word != SHELL)
     return Caller(
-        name=user_at_host(), may_write=not options.read_only, is_worker=options.worker, own_job=inside_job(),
-        directory=here, accepts_shell=SHELL in options.accept, accepted_directories=directories,
+        name=user_at_host(), may_write=not options.read_only, is_worker=options.worker,
+        may_answer=own_job is None and not is_inside_agent(), own_job=own_job, directory=here,
+        accepts_shell=SHELL in options.accept, accepted_directories=directories,
     )  # fmt: skip
 
 

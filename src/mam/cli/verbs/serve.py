@@ -23,7 +23,12 @@ from mam.machine.agent_tree import check_outside_agents
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
+    from mam.serve.run import Listener
+    from mam.serve.server import Server
     from mam.serve.settings import ServeSettings
+
+
+VALET = "127.0.0.1:8888"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -34,6 +39,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--path-prefix", metavar="PATH", default="", help="the path below which a proxy serves mam")
     parser.add_argument("--public-url", metavar="URL", help="the address at which others reach it")
     parser.add_argument("--behind-proxy", action="store_true", help="a proxy with TLS is in front")
+    parser.add_argument(
+        "--valet", metavar="HOST:PORT", nargs="?", const=VALET, help=f"also serve prompt-valet's routes, at {VALET}"
+    )
     parser.add_argument("--open", action="store_true", help="open the page in your browser")
 
 
@@ -50,8 +58,26 @@ def run(options: Options) -> int:
     settings = settings.replace(port=listening.getsockname()[1])
     registry = registry_of(options, create=True, config=config)
     server = Server(registry, settings, config, lambda: open_directory(options.store, options.registry_dir))
-    serve(server, listening, lambda: _announce(server, options))
+    more = [] if options.valet is None else [_valet(server, options.valet)]
+    serve(server, listening, lambda: _announce(server, options), more)
     return 0
+
+
+def _valet(server: Server, address: str) -> Listener:
+    """The second listener, with the rules of the first."""
+    from mam.serve.run import bind
+    from mam.serve.settings import check_settings
+    from mam.serve.valet.app import create_valet_app
+
+    host, _, port = address.rpartition(":")
+    if not port.isascii() or not port.isdigit():
+        raise BadInput(why=f"--valet takes HOST:PORT such as {VALET}, not {address[:80]!r}")
+    own = {"host": host.strip("[]") or "127.0.0.1", "port": int(port), "path_prefix": "", "public_url": None}
+    settings = check_settings(server.settings.replace(**own))
+    listening = bind(settings)
+    settings = settings.replace(port=listening.getsockname()[1])
+    say(f"prompt-valet's routes are at {settings.local_url}/api/v1")
+    return create_valet_app(server, settings), listening
 
 
 def _settings(options: Options) -> ServeSettings:

@@ -23,6 +23,7 @@ from mam.config.trust import STORES, revoke, revoke_store, trust, trust_store, t
 from mam.errors import BadInput, MamError, Refused, StoreUnavailable
 from mam.location.ownership import TrackedFiles, inspect_path, ownership_problem
 from mam.location.stores import POSTGRES, SQLITE, STORE_NAMES, locate
+from mam.machine.agent_tree import check_outside_agents
 from mam.machine.environment import without_password
 from mam.util.clock import SystemClock
 
@@ -51,8 +52,7 @@ def run(options: Options) -> int:
         if options.revoke or options.word is not None:
             raise BadInput(why="--list takes no other option")
         return _list(as_json=options.json)
-    if os.environ.get("MAM_SOCKET"):
-        raise Refused(why="`mam trust` does not work inside a job: only a person can trust a file or a store")
+    check_outside_agents("trust")
     store = _store_meant(options)
     if store is not None:
         return _store(store, options)

@@ -14,14 +14,14 @@ SECONDS = 50
 
 
 def run(call: Call) -> Json | Parked:
-    from mam import questions
-    from mam.mcp.asking import ask
+    from mam.mcp.asking import draft_of
 
     call.service.check_may_write()
-    asked = questions.find(call.service.registry, call.arguments["id"]) if "id" in call.arguments else ask(call)
+    desk, known = call.service.desk, call.arguments.get("id")
+    asked = desk.ask(draft_of(call.arguments)) if known is None else desk.question(known)
 
     def check(is_over: bool) -> Json | None:
-        now = questions.find(call.service.registry, asked.id)
+        now = desk.question(asked.id)
         return tool_result(_state(now)) if is_over or not now.question.is_open else None
 
     return Parked(jobs=frozenset([asked.job.job_id]), seconds=SECONDS, check=check)

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def run(call: Call) -> Json:
-    from mam.mcp.cancelling import cancel
-
-    job = cancel(call.service, call.arguments["job"], call.arguments.get("reason"))
+    call.service.check_may_write()
+    reason = call.arguments.get("reason") or f"cancelled over MCP by {call.service.caller.name}"
+    job = call.service.desk.cancel(call.arguments["job"], reason)
     return tool_result({"job_id": job.job_id, "status": job.status})
 
 

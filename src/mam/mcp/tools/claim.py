@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 from mam.mcp.tool import Call, Tool, tool_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.mcp.messages import Json
 
-HANDLE_BYTES = 16
-
 
 def run(call: Call) -> Json:
-    from mam.jobs.input_rules import check_name
-    from mam.stores.port import ClaimRequest
-
-    label, seconds = check_name("label", call.arguments["label"]), call.arguments.get("lease")
-    request = ClaimRequest(
-        label=label, owner=f"mcp:{call.service.caller.name}", host=os.uname().nodename,
-        lease_seconds=None if seconds is None else float(seconds), claim_id=os.urandom(HANDLE_BYTES).hex(),
-    )  # fmt: skip
-    job = call.service.registry.claim(request)
+    label, seconds = call.arguments["label"], call.arguments.get("lease")
+    job = call.service.desk.claim(label, None if seconds is None else float(seconds))
     if job is None:
         return tool_result({"job_id": None, "why": f"No pending job for {label}."})
     handle = f"{job.job_id}.{job.attempt}.{job.claim_id}"

@@ -34,17 +34,15 @@ def run(call: Call) -> Json:
 
 def _matching(call: Call, before: int | None) -> Iterator[Job]:
     from mam.jobs.status import Status
+    from mam.registry.listing import JobFilter
     from mam.stores.port import Query
 
-    statuses, agent = call.arguments.get("status"), call.arguments.get("agent")
+    statuses = call.arguments.get("status")
     query = Query(
-        statuses=frozenset(map(Status, statuses)) if statuses else None,
-        label=call.arguments.get("label"),
-        asking=bool(call.arguments.get("asking")),
-    )
-    for job in call.service.registry.select(query):
-        if (before is None or job.number < before) and agent in (None, job.agent):
-            yield job
+        statuses=frozenset(map(Status, statuses)) if statuses else None, label=call.arguments.get("label"),
+        asking=bool(call.arguments.get("asking")), below=before,
+    )  # fmt: skip
+    return call.service.desk.select(JobFilter(query=query, agent=call.arguments.get("agent")))
 
 
 def _before(cursor: str | None) -> int | None:

@@ -20,21 +20,18 @@ def run(call: Call) -> Json:
 
 
 def _report(call: Call) -> Job:
-    registry, text = call.service.registry, call.arguments.get("text")
+    event, text = call.arguments["event"], call.arguments.get("text")
     job_id, fence = read_handle(call.arguments["handle"])
-    match call.arguments["event"]:
-        case "heartbeat":
-            return registry.heartbeat(job_id, **fence)
-        case "progress":
-            return registry.publish(job_id, event="progress", detail=text or "", **fence)
-        case "complete":
-            return registry.complete(job_id, result=text, **fence)
-        case "release":
-            return registry.release(job_id, **fence)
-        case _:
-            if not text:
-                raise BadInput(why="fail needs the reason, as text")
-            return registry.fail(job_id, reason=text, retryable=bool(call.arguments.get("retryable")), **fence)
+    said: Json = {}
+    if event == "progress":
+        said = {"detail": text or ""}
+    elif event == "complete":
+        said = {"result": text}
+    elif event == "fail":
+        if not text:
+            raise BadInput(why="fail needs the reason, as text")
+        said = {"reason": text, "retryable": bool(call.arguments.get("retryable"))}
+    return call.service.desk.report(event, job_id, fence, **said)
 
 
 def read_handle(handle: str) -> tuple[str, Fence]:

@@ -13,15 +13,14 @@ USUAL = ("why", "result", "changes", "questions")
 
 
 def run(call: Call) -> Json:
-    from mam.mcp.job_report import asked, outcome, why
+    from mam.mcp.job_report import asked, outcome
     from mam.mcp.untrusted import PART, untrusted
 
     wanted = call.arguments.get("fields") or USUAL
-    overview = call.service.registry.overview(call.arguments["job"])
-    job, whole = overview.job, overview.to_json()
+    job, whole = call.service.desk.overview(call.arguments["job"])
     found: Json = {"job_id": job.job_id, "status": job.status, "agent": job.agent, "label": job.agent_session}
     if "why" in wanted:
-        found["why"] = why(call.service, job)
+        found["why"] = " ".join(whole["why"])
     if "prompt" in wanted:
         found["prompt"] = untrusted(job.prompt, PART, f"resource mam://jobs/{job.job_id}")
     if "questions" in wanted:

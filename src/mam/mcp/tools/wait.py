@@ -17,9 +17,11 @@ ENDED, OPEN, GONE = "e", "-", "x"
 
 
 def run(call: Call) -> Json | Parked:
-    registry = call.service.registry
-    ids = list(dict.fromkeys(registry.resolve(name) for name in call.arguments["ids"]))
+    desk = call.service.desk
+    ids = list(dict.fromkeys(desk.resolve(name) for name in call.arguments["ids"]))
     seen = _marks(call.arguments.get("cursor"), len(ids))
+    if call.responses:
+        _answer_questions(call, ids)
 
     def check(is_over: bool) -> Json | None:
         found = [_read(call, job_id) for job_id in ids]
@@ -27,15 +29,39 @@ def run(call: Call) -> Json | Parked:
         news = [at for at, mark in enumerate(now) if mark != seen[at] and mark != OPEN]
         if not news and not is_over and OPEN in (mark[0] for mark in now):
             return None
+        forms = _forms(call, [found[at] for at in news])
+        if forms:
+            return {"resultType": "input_required", "inputRequests": forms}
         return tool_result(_answer(call, ids, found, now, news))
 
     seconds = min(float(call.arguments.get("seconds", SECONDS)), SECONDS)
     return Parked(jobs=frozenset(ids), seconds=seconds, check=check)
 
 
+def _forms(call: Call, news: list[Job | None]) -> Json:
+    """New questions that the user of the client may answer at once. One that the user has put off is not shown again:
+    the answer then reports it as news."""
+    from mam.mcp.forms import forms_of
+
+    found: Json = {}
+    for job in news:
+        if job is not None and job.questions:
+            found |= forms_of(call.service, call.client, job)
+    return {key: form for key, form in found.items() if key not in call.responses}
+
+
+def _answer_questions(call: Call, ids: list[str]) -> None:
+    from mam.mcp.forms import answer_forms
+
+    for job_id in ids:
+        job = _read(call, job_id)
+        if job is not None:
+            answer_forms(call.service, call.client, job, call.responses)
+
+
 def _read(call: Call, job_id: str) -> Job | None:
     try:
-        return call.service.registry.get(job_id)
+        return call.service.desk.get(job_id)
     except UnknownJob:
         return None
 

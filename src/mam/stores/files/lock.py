@@ -15,6 +15,10 @@ from _thread import get_ident
 from mam.errors import StoreMissing, StoreReadOnly, StoreUnavailable
 from mam.util.encoding import close_quietly
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 LOCK_FILE = ".lock"
 WAIT_SECONDS = 10.0
 
@@ -59,11 +63,16 @@ class registry_lock:  # noqa: N801 - the seed's name, used as a function
 
 def _acquire(directory: str, wait_seconds: float) -> int:
     path = os.path.join(directory, LOCK_FILE)
+    return lock_file(path, lambda: _open(path, directory), lambda lock: _wait_for(lock, wait_seconds, directory))
+
+
+def lock_file(path: str, open_file: Callable[[], int], wait_for: Callable[[int], object]) -> int:
+    """Opens and locks the file at `path`, again if another process has replaced it during the wait."""
     while True:
-        descriptor = _open(path, directory)
+        descriptor = open_file()
         try:
-            _wait_for(descriptor, wait_seconds, directory)
-            if is_still(path, descriptor):
+            wait_for(descriptor)
+            if _is_still(path, descriptor):
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -111,7 +120,7 @@ def _wait_for(descriptor: int, wait_seconds: float, directory: str) -> None:
         time.sleep(_PAUSE if now - began < _UNLUCKY_SECONDS else _UNLUCKY_PAUSE)
 
 
-def is_still(path: str, descriptor: int) -> bool:
+def _is_still(path: str, descriptor: int) -> bool:
     """Whether the locked file is still the one that other processes open."""
     mine = os.fstat(descriptor)
     try:

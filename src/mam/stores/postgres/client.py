@@ -18,6 +18,7 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
 from mam.errors import MamError
+from mam.stores.postgres import limits
 from mam.stores.postgres.connection import NoAnswer, text
 from mam.stores.postgres.news import Listener
 from mam.stores.sql.queries import FIXED, SHARED, load_queries
@@ -34,10 +35,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     Values = dict[str, Any]
 
-PATIENCE_SECONDS = 10.0
-"""How long a command tries to reach a server that answered before."""
-
-_PAUSE = 0.1
 _PREPARED_AFTER = 2
 """A statement is prepared when it was sent so often: preparing takes a round trip, which a short command cannot win
 back."""
@@ -83,10 +80,6 @@ class Client:
         self.connections = 0
         """How often it connected; a new connection may lead to another server."""
         self._use(self._open())
-
-    @property
-    def _patience_seconds(self) -> float:
-        return PATIENCE_SECONDS * self._server.patience_share
 
     @property
     def in_act(self) -> bool:
@@ -145,7 +138,7 @@ class Client:
         """Runs an act whose only write is its last statement. After a lost response, `found` returns the outcome if the
         act took effect."""
         self._notice_fork()
-        ends = time.monotonic() + self._patience_seconds
+        ends = time.monotonic() + self._server.patience_seconds
         while True:
             try:
                 return do()
@@ -162,7 +155,7 @@ class Client:
     def act(self, do: Callable[[], T], is_done: Callable[[], bool]) -> T:
         """Runs `do` in one transaction. `is_done` returns whether a commit with a lost response took effect."""
         self._notice_fork()
-        ends = time.monotonic() + self._patience_seconds
+        ends = time.monotonic() + self._server.patience_seconds
         with self._threads:
             while True:
                 commits, done = False, None
@@ -200,14 +193,14 @@ class Client:
 
     def connect(self) -> Connection:
         """Opens a new connection; the server may be restarting."""
-        ends = time.monotonic() + self._patience_seconds
+        ends = time.monotonic() + self._server.patience_seconds
         while True:
             try:
-                return self._open()
+                return self._open(ends)
             except MamError:
                 if time.monotonic() >= ends:
                     raise
-                time.sleep(_PAUSE)
+                time.sleep(limits.PAUSE_SECONDS)
 
     def close(self) -> None:
         self._notice_fork()
@@ -251,15 +244,15 @@ class Client:
         self._holder = get_ident()
 
     def _end_work(self, connection: Connection, work: Work) -> None:
-        ends = time.monotonic() + PATIENCE_SECONDS
+        ends = time.monotonic() + limits.PATIENCE_SECONDS
         while connection.execute(text(QUERIES["end backend"]), work.as_dict()).fetchall():
             if time.monotonic() >= ends:
                 raise self._server.unavailable(psycopg.OperationalError("a lost connection does not end"))
             time.sleep(0.001)
 
-    def _open(self) -> Connection:
+    def _open(self, ends: float | None = None) -> Connection:
         """Integers have one type whatever their size, so that each query is prepared once; JSON is returned as text."""
-        connection = self._server.connect()
+        connection = self._server.connect(ends)
         connection.prepare_threshold = None if self._server.is_pooled else _PREPARED_AFTER
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.adapters.register_loader("json", TextLoader)
@@ -293,7 +286,7 @@ class Client:
         if not (is_lost or passing or isinstance(error, _AGAIN)) or time.monotonic() >= ends:
             raise self._server.unavailable(error) from None
         if not isinstance(error, _AGAIN):
-            time.sleep(_PAUSE)
+            time.sleep(limits.PAUSE_SECONDS)
 
     def _notice_fork(self) -> None:
         """A forked child must not use or close its parent's connection, nor wait for its threads."""

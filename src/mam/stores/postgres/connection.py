@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from ipaddress import ip_address
 
 import psycopg
@@ -32,6 +33,16 @@ _SAFE = {
 }
 
 _NO_OPTIONS = "unsupported startup parameter"
+
+_TAKING_OVER = (
+    "session is read-only",  # no host of the address accepts writes yet
+    "the database system is starting up",
+    "the database system is shutting down",
+    "the database system is in recovery mode",
+    "the database system is not yet accepting connections",
+    "the database system is not accepting connections",
+)
+"""Answers of servers that are there, while another one becomes the primary or this one starts."""
 
 
 class AnsweringConnection(psycopg.Connection["Any"]):
@@ -67,21 +78,28 @@ class Server:
         """Whether a pooler is in between: a setting, a prepared statement or a lock of the session may be lost."""
 
     @property
-    def patience_share(self) -> float:
-        return self._limits.patience_share
+    def patience_seconds(self) -> float:
+        return limits.PATIENCE_SECONDS * self._limits.patience_share
 
     @property
     def requires_tls(self) -> bool:
         """Whether mam adds `verify-full`: the address names no sslmode and the host is not local."""
         return "sslmode" not in self._given and not all(_is_local(host) for host in self._hosts())
 
-    def connect(self) -> Connection:
-        try:
-            connection = self._connect()
-        except psycopg.Error as error:
-            raise self.unavailable(error) from None
-        self.role = f"role {connection.info.user}"
-        return connection
+    def connect(self, ends: float | None = None) -> Connection:
+        """A command that starts during a failover waits for its end, as one that was connected before does. `ends`: the
+        monotonic time of the last try."""
+        ends = time.monotonic() + self.patience_seconds if ends is None else ends
+        while True:
+            try:
+                connection = self._connect()
+            except psycopg.Error as error:
+                if time.monotonic() >= ends or not any(answer in str(error) for answer in _TAKING_OVER):
+                    raise self.unavailable(error) from None
+                time.sleep(limits.PAUSE_SECONDS)
+            else:
+                self.role = f"role {connection.info.user}"
+                return connection
 
     def _connect(self) -> Connection:
         if not self.is_pooled:

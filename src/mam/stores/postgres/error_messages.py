@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _NO_TABLE = (errors.UndefinedTable, errors.InvalidSchemaName)
 _DISTRUST = ("root certificate file", "server certificate for", "SSL error: certificate verify failed")
+_READ_ONLY = "session is read-only"
 _NO_TLS = "server does not support SSL"
 
 
@@ -93,6 +94,8 @@ def _with_advice(server: Server, message: str) -> str:
         return "it wants a password and none was given; put it into ~/.pgpass or PGPASSWORD"
     why = "mam connects to a host that is not local only over TLS with a verified certificate; "
     why = why if server.requires_tls else ""
+    if _READ_ONLY in message:
+        return f"no server of the address accepts writes ({_READ_ONLY}); a standby may be about to take over"
     if message.startswith(_DISTRUST):
         advice = "name the root certificate in the address (sslrootcert=FILE), or require less (sslmode=require)"
         return f"{message}: {why}{advice}"

@@ -15,6 +15,12 @@ STATEMENT_SECONDS = 30.0
 ANSWER_SECONDS = STATEMENT_SECONDS + 5
 """The longest wait for an answer. Only a commit can take longer than a statement: a synchronous standby is away."""
 
+PATIENCE_SECONDS = 10.0
+"""How long a command tries to reach a server that answered before, or that is there and does not take writes yet."""
+
+PAUSE_SECONDS = 0.1
+"""Between two tries."""
+
 
 class Limits(Frozen):
     silence_seconds: float

@@ -24,6 +24,7 @@ from mam.stores.postgres.ownership import stores_elsewhere
 from mam.stores.postgres.schema import check_version, create_schema
 from mam.stores.postgres.statement_values import claim_values, end_values
 from mam.stores.sql.base import ORDER_FIELDS
+from mam.stores.sql.compact import short_record
 from mam.stores.sql.rows import column_values, parse_row
 from mam.stores.sql.store import SqlStore
 from mam.util.clock import Moment, SystemClock
@@ -212,7 +213,8 @@ class PostgresStore(SqlStore):
             change = acts.register(draft, number, moment)
             job = change.job
             values = {**column_values(job, moment), "root": None, "awaited": False, "prompt": job.prompt}
-            self._client.write("insert job and journal", {**values, **_entry(job, act_id, job.to_json(), change.lines)})
+            entry = _entry(job, act_id, short_record(job), change.lines)
+            self._client.write("insert job and journal", {**values, **entry})
             return job
 
         return Registration(job=self._client.once(do, found), created=True)
@@ -233,7 +235,7 @@ class PostgresStore(SqlStore):
         rows = [{**column_values(one.job, moment), **fresh, "prompt": one.job.prompt} for one in changes]
         self._client.many("insert job", rows)
         for change in changes:
-            self._append_entry(change.job, 1, change.job.to_json(), change.lines)
+            self._append_entry(change.job, 1, short_record(change.job), change.lines)
         return [change.job for change in changes]
 
     def _register(self, draft: Job) -> Registration:

@@ -6,11 +6,11 @@ import json
 import sys
 
 from mam.jobs.change import Change
-from mam.jobs.record import Job
 from mam.jobs.summary import summarise
 from mam.stores.common import archived_line, import_lines
 from mam.stores.port import JobWithEvents
 from mam.stores.sql.base import PAGE, SqlBase, events_in
+from mam.stores.sql.compact import short_lines, short_record
 from mam.stores.sql.rows import parse_row
 from mam.util.encoding import to_json_text
 
@@ -19,13 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mam.jobs.change import AuditRecord
-    from mam.jobs.record import Json
-
-
-def without_empty_fields(job: Job) -> Json:
-    """The record without the fields that are empty and empty by default, which are most fields of most jobs."""
-    usual = Job.field_defaults
-    return {name: value for name, value in job.to_json().items() if value or name not in usual or value != usual[name]}
+    from mam.jobs.record import Job, Json
 
 
 class SqlArchive(SqlBase):
@@ -58,7 +52,7 @@ class SqlArchive(SqlBase):
             "retry_of": job.retry_of,
             "continues": job.continues,
             "root": self._root_of(job),
-            "record": to_json_text(without_empty_fields(job)),
+            "record": to_json_text(short_record(job)),
             "events": to_json_text(events),
         }
 
@@ -75,7 +69,7 @@ class SqlArchive(SqlBase):
         for of_job in entries.values():
             if len(of_job) > 1:
                 fields, lines = summarise(of_job)
-                text = {"fields": to_json_text(fields), "lines": to_json_text(lines)}
+                text = {"fields": to_json_text(fields), "lines": to_json_text(short_lines(lines))}
                 changes.append({"number": of_job[-1][0], **text})
                 gone += [number for number, _, _ in of_job[:-1]]
         self._each("replace entry", changes)
@@ -113,7 +107,7 @@ class SqlArchive(SqlBase):
         job, known = self._parse_archived(record), json.loads(events)
         if known is None:
             lines = self._rows("lines of archived", number=job.number, job_id=job.job_id)
-            known = events_in(text for (text,) in lines)
+            known = events_in((text for (text,) in lines), job.job_id)
         return JobWithEvents(job=job, events=known)
 
     # -- jobs of another registry ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from mam.jobs.record import parse_job
 from mam.stores.common import changed_fields, event_in_line
 from mam.stores.port import Entry
 from mam.stores.sql.blocking import Blocking
+from mam.stores.sql.compact import entry_fields, short_record, whole_lines, whole_record
 from mam.stores.sql.rows import column_values, parse_row
 
 TYPE_CHECKING = False
@@ -75,7 +76,7 @@ class SqlBase(ABC):
         return parse_row(rows[0], self.address).job if rows else None
 
     def events(self, job_id: str) -> list[AuditRecord]:
-        return events_in(text for (text,) in self._rows("lines of job", job_id=job_id))
+        return events_in((text for (text,) in self._rows("lines of job", job_id=job_id)), job_id)
 
     def newest(self, job_id: str) -> Job | None:
         found = self._rows("newest", root=self._root(job_id))
@@ -93,7 +94,7 @@ class SqlBase(ABC):
         return None if job.retry_of is None else self._root(job.retry_of)
 
     def _parse_archived(self, record: str) -> Job:
-        return parse_job(json.loads(record), self.address)
+        return parse_job(whole_record(json.loads(record)), self.address)
 
     # -- row and journal entry ---------------------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class SqlBase(ABC):
         root = self._root_of(job)
         awaited = bool(self._rows("is awaited", root=root or job.job_id))
         self._insert_row({**column_values(job, moment), "root": root, "awaited": awaited, "prompt": job.prompt})
-        self._append_entry(job, 1, job.to_json(), change.lines)
+        self._append_entry(job, 1, short_record(job), change.lines)
         self._blocking.after_write(None, job, root, awaited=awaited)
 
     def _insert_row(self, values: Json) -> None:
@@ -147,18 +148,18 @@ class SqlBase(ABC):
                     offset=self._offset(number),
                     number=number,
                     job_id=job_id,
-                    fields=None if fields is None else json.loads(fields),
-                    lines=tuple(json.loads(lines)),
+                    fields=None if fields is None else entry_fields(json.loads(fields)),
+                    lines=tuple(whole_lines(json.loads(lines), job_id)),
                 )
             if len(rows) < PAGE:
                 return
 
 
-def events_in(texts: Iterable[str]) -> list[AuditRecord]:
+def events_in(texts: Iterable[str], job_id: str) -> list[AuditRecord]:
     """The events in the lines of a job's entries. A `migrated` entry holds all events of an imported job; what came
     before it does not count."""
     lines: list[AuditRecord] = []
     for text in texts:
-        found = json.loads(text)
+        found = whole_lines(json.loads(text), job_id)
         lines = found if found[0]["event"] == "migrated" else lines + found
     return [event for event in map(event_in_line, lines) if event is not None]

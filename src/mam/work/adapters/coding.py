@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mam.work.reports.report import Report
     from mam.work.workdir import WorkDir
 
-DOOR_VERBS = ("publish", "heartbeat", "complete", "fail")
+DOOR_VERBS = ("publish", "heartbeat", "complete", "fail", "ask")
 """Commands of mam that every agent may run, to report. `register` is not among them: a job for `shell` is a command,
 and an agent that may not run commands must not get one run by registering it."""
 

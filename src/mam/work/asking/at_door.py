@@ -23,7 +23,7 @@ def door_asker(environ: Mapping[str, str]) -> DoorAsker | None:
 
 
 class DoorAsker:
-    """If the process ends while it waits, the worker withdraws the question: nobody could get the answer."""
+    """If the process ends while it waits for a permission, the worker withdraws the question."""
 
     def __init__(self, client: DoorClient, **fence: object) -> None:
         """`fence` may name job, attempt and claim_id, which have to be those of the door."""
@@ -31,7 +31,11 @@ class DoorAsker:
         self._fence = fence
 
     def decide(self, draft: Draft, is_over: Callable[[], bool] | None = None) -> Decision:
-        number = self.open(draft).number
+        question: Question | None = self.open(draft)
+        assert question is not None
+        if not question.is_open:
+            return decision_of(question)
+        number = question.number
         while (question := self.wait(number, PARK_SECONDS if is_over is None else LOOK_SECONDS)) is None:
             if is_over is not None and is_over():
                 return decision_of(self.withdraw(number))

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from threading import Condition
 
 from mam import questions
-from mam.errors import AnswerTooLate
+from mam.errors import AnswerTooLate, MamError
 from mam.jobs import question_acts
-from mam.jobs.question import DENY, PERMISSION, Question, find_question, question_id
+from mam.jobs.question import (
+    ANSWERED,
+    OPEN,
+    PERMISSION,
+    Question,
+    check_draft,
+    digest_of,
+    find_question,
+    question_id,
+    questions_of,
+)
+from mam.work.asking.denials import Denials, denials_of
+from mam.work.asking.policy import Policy, closed_by, verdict_of, what_is_asked
 from mam.work.asking.port import LOOK_SECONDS, Decision, decision_of
 
 TYPE_CHECKING = False
@@ -16,9 +29,6 @@ if TYPE_CHECKING:
 
     from mam.jobs.question import Draft
     from mam.registry import Registry
-
-PERMISSION_SECONDS = 3600.0
-"""The deadline of a permission that names none."""
 
 
 class WorkerAsker:
@@ -30,32 +40,27 @@ class WorkerAsker:
         job_id: str,
         attempt: int,
         claim_id: str | None,
-        *,
-        permission_seconds: float | None = PERMISSION_SECONDS,
+        policy: Policy,
     ) -> None:
         self._registry = registry
         self._job_id = job_id
         self._attempt = attempt
         self._claim_id = claim_id
-        self._permission_seconds = permission_seconds
+        self._policy = policy
         self._changed = Condition()
         self._changes = 0
         self._is_over = False
-        self._decided: dict[int, Decision] = {}
+        self._learned: list[Question] = []
 
     @property
-    def decisions(self) -> list[Decision]:
-        """What was decided in this attempt, as far as an asker has learned it."""
-        return [*self._decided.values()]
+    def denials(self) -> Denials:
+        """What was refused, as far as the agent has learned it."""
+        return denials_of(self._learned)
 
     @property
     def changes(self) -> int:
         """Grows whenever the record may have changed."""
         return self._changes
-
-    @property
-    def denials(self) -> int:
-        return sum(decision.outcome == DENY for decision in self.decisions)
 
     # -- one call ------------------------------------------------------------------------------------------------
 
@@ -72,16 +77,45 @@ class WorkerAsker:
                     self._changed.wait(LOOK_SECONDS)
                 seen = self._changes
             question = self.find(question.number)
-        return self.learned(question)
+        return self.learned(question) if question.number else decision_of(question)
 
     # -- its steps -----------------------------------------------------------------------------------------------
 
     def open(self, draft: Draft) -> Question:
-        """The question as it was stored."""
-        if draft.kind == PERMISSION and draft.deadline_seconds is None:
-            draft = draft.replace(deadline_seconds=self._permission_seconds)
+        """The question as it was stored, or as a rule has closed it."""
+        if draft.kind != PERMISSION:
+            asked_before = self._asked_before(draft)
+            if asked_before is not None:
+                return asked_before
+        else:
+            decided = self._decided_without_person(draft)
+            if decided is not None:
+                return decided
+            if draft.deadline_seconds is None:
+                draft = draft.replace(deadline_seconds=self._policy.permission_seconds)
         asked = questions.ask(self._registry, self._job_id, draft, attempt=self._attempt, claim_id=self._claim_id)
         return asked.question
+
+    def _decided_without_person(self, draft: Draft) -> Question | None:
+        job = self._registry.store.get(self._job_id)
+        verdict = verdict_of(self._registry, self._policy, job, check_draft(draft))
+        if verdict is None:
+            return None
+        act = partial(
+            question_acts.decide, attempt=self._attempt, claim_id=self._claim_id, draft=draft, answer=verdict.answer,
+            rule=verdict.rule, what=what_is_asked(self._policy, draft),
+        )  # fmt: skip
+        job = self._registry.act(self._job_id, "decide", act)
+        question = closed_by(verdict, draft, self._attempt, job.updated_at)
+        self.learned(question)
+        return question
+
+    def _asked_before(self, draft: Draft) -> Question | None:
+        """The same question of this attempt: an agent that ended a command which waited for long runs it again."""
+        digest = digest_of(draft)
+        known = questions_of(self._registry.store.get(self._job_id))
+        same = [one for one in known if one.attempt == self._attempt and one.digest == digest]
+        return next((one for one in reversed(same) if one.state in (OPEN, ANSWERED)), None)
 
     def find(self, number: int) -> Question:
         """The question as it is now; a deadline that has passed is applied first."""
@@ -95,9 +129,9 @@ class WorkerAsker:
 
     def learned(self, question: Question) -> Decision:
         """The decision of a closed question, which the agent gets now."""
-        decision = decision_of(question)
-        self._decided[question.number] = decision
-        return decision
+        if question not in self._learned or not question.number:
+            self._learned.append(question)
+        return decision_of(question)
 
     def withdraw(self, number: int) -> Question:
         """The agent no longer waits. A question that was closed before keeps its answer."""
@@ -109,6 +143,15 @@ class WorkerAsker:
         question = find_question(job, number)
         assert question is not None
         return question
+
+    def abandon(self, number: int) -> None:
+        """The process that waited has ended. A tool that needs permission ended with it; the answer to a question is
+        still of use when the agent asks it again."""
+        try:
+            if self.find(number).kind == PERMISSION:
+                self.withdraw(number)
+        except MamError:
+            return
 
     # -- from the worker -----------------------------------------------------------------------------------------
 

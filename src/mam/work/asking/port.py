@@ -23,7 +23,9 @@ There are three askers:
 - `SessionAsker` (at_session.py), in a hook of a live session: it waits on the session's directory and outlives workers.
 
 Rules of the user may decide at once; the agent then gets its decision without a person. `is_undecided` is true if no
-one decided: the deadline passed, or the attempt ended. Only then is a denial the job's failure.
+one decided: the deadline passed, or the attempt ended. Only then is a denial the job's failure (denials.py). `tool` has
+to be the name that the agent's report reader gives to `Report.deny`: by it, a refusal in the output is recognized as
+one that was decided.
 
 `decide` raises MamError if it cannot ask: Refused if the job may not ask, ClaimLost if another worker has the job,
 StoreUnavailable if the worker is gone. An adapter then does what it does without a person.
@@ -111,5 +113,5 @@ def decision_of(question: Question) -> Decision:
     elif question.kind == PERMISSION:
         outcome, text = ALLOW if question.answer in (ALLOW, ALWAYS) else DENY, None
     return Decision(
-        outcome=outcome, text=text, reason=question.reason, decided=question.decided, question=question.number
+        outcome=outcome, text=text, reason=question.reason, decided=question.decided, question=question.number or None
     )

@@ -73,7 +73,8 @@ class SessionRequests:
         except AnswerTooLate:
             return self._end(name, Decision(outcome=WITHDRAWN))
         if not question.is_open:
-            self._asker.learned(question)
+            if question.number:
+                self._asker.learned(question)
             self._end(name, decision_of(question))
         return None
 

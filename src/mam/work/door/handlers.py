@@ -20,7 +20,7 @@ from mam.jobs.record import MAX_COUNT, Job
 from mam.jobs.rights import Grants, child_choices, parent_fields
 from mam.util.frozen import Frozen
 from mam.util.strict_json import safe_json
-from mam.work.children import is_descendant
+from mam.work.children import check_room, is_descendant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ def _register(scope: DoorScope, request: DoorRequest) -> Json:
     except ClaimLost as lost:
         _note_loss(scope, request, lost)
         raise
+    check_room(scope.registry, scope.job_id)
     prompt, sign, agent = request.long_text("prompt"), request.fields.get("sign", False), request.text("agent")
     if prompt is None or not isinstance(sign, bool):
         raise BadInput(why="register takes a prompt, and sign as true or false")

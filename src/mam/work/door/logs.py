@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mam.audit.log import EVENTS, check_regular, job_dir, parse_line
+from mam.audit.log import EVENTS, open_file, parse_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,9 +12,6 @@ if TYPE_CHECKING:
 
 PAGE_BYTES = 1 << 20
 LINE_LIMIT = 1 << 24
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
-_FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def read_log_page(logs_dir: str, job_id: str, offset: int) -> tuple[list[dict[str, Any]], int]:
@@ -29,13 +26,8 @@ def read_log_page(logs_dir: str, job_id: str, offset: int) -> tuple[list[dict[st
 
 
 def _read(logs_dir: str, job_id: str, offset: int) -> bytes:
-    folder = os.open(job_dir(logs_dir, job_id), _FOLDER)
+    file = open_file(logs_dir, job_id, EVENTS)
     try:
-        file = os.open(EVENTS, _FILE, dir_fd=folder)
-    finally:
-        os.close(folder)
-    try:
-        check_regular(file, EVENTS)
         data = os.pread(file, PAGE_BYTES, offset)
         if b"\n" not in data:  # a line longer than a page, or one that is still being written
             data = os.pread(file, LINE_LIMIT, offset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from mam.door_client import PARK_SECONDS
-from mam.errors import BadInput, MamError
+from mam.errors import BadInput
 from mam.work.door.handlers import question_number
 
 TYPE_CHECKING = False
@@ -42,8 +42,4 @@ class ParkedQuestion:
         return {"ok": True, "question": question.as_dict()}
 
     def abandon(self) -> None:
-        """The process that waited has ended, so that nobody can get the answer."""
-        try:
-            self._asker.withdraw(self._number)
-        except MamError:
-            return
+        self._asker.abandon(self._number)

@@ -15,7 +15,8 @@ from threading import Event, Thread, current_thread
 
 from mam.errors import StoreUnavailable
 from mam.jobs.rights import MAX_DEPTH, Grants
-from mam.work.asking.in_worker import PERMISSION_SECONDS, WorkerAsker
+from mam.work.asking.in_worker import WorkerAsker
+from mam.work.asking.policy import Policy
 from mam.work.door.child_waits import ChildWaiter
 from mam.work.door.connection import ROOM, Connection
 from mam.work.door.event_loop import QUEUE, DoorEventLoop
@@ -100,7 +101,7 @@ class DoorServer:
 
     `directory` is a private one for the sockets; by default one is found. `logs_dir` is the directory of the audit log,
     for `mam logs`; without it that verb is rejected. `grants` are the rights that the settings give to children.
-    `permission_seconds` is the deadline of a permission that names none.
+    `policy` is how permissions are answered without a person.
     """
 
     def __init__(
@@ -111,13 +112,13 @@ class DoorServer:
         logs_dir: str | None = None,
         max_depth: int = MAX_DEPTH,
         grants: Grants | None = None,
-        permission_seconds: float | None = PERMISSION_SECONDS,
+        policy: Policy | None = None,
     ) -> None:
         self._registry = registry
         self._logs_dir = logs_dir
         self._max_depth = max_depth
         self._grants = grants or Grants()
-        self._permission_seconds = permission_seconds
+        self._policy = policy or Policy()
         self._socket_dir = SocketDir(directory)
         self._calls: deque[Callable[[], None]] = deque()
         self._wake_receiver, self._wake_sender = socket.socketpair()
@@ -139,7 +140,7 @@ class DoorServer:
         """`workdir` is the agent's directory. Both callbacks run in the doors' thread. `on_activity` is called after
         each report and must not block. `report_start` is called before each request is executed; an error that it
         raises is the answer."""
-        asker = WorkerAsker(self._registry, job_id, attempt, claim_id, permission_seconds=self._permission_seconds)
+        asker = WorkerAsker(self._registry, job_id, attempt, claim_id, self._policy)
         scope = DoorScope(
             registry=self._registry, job_id=job_id, attempt=attempt, claim_id=claim_id,
             workdir=os.path.realpath(workdir),

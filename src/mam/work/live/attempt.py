@@ -26,7 +26,8 @@ from mam.work.conversation_checks import check_live_conversation
 from mam.work.live.assignment import ENDED, INTERRUPTED
 from mam.work.live.session import RESTART_SECONDS, SESSION
 from mam.work.live.submit import Submission
-from mam.work.outcome import REASON_LIMIT, failure, result_text, was_interrupted
+from mam.work.live.usage import turn_cost
+from mam.work.outcome import REASON_LIMIT, failure, result_text, undecided_denial, was_interrupted
 from mam.work.reports.problems import reset_in
 from mam.work.verdict import Finish, GiveUp, HandBack, Postpone, WaitForReset
 from mam.work.workdir import prepare_workdir
@@ -238,12 +239,16 @@ class LiveAttempt(Attempt):
         turn, because = self._own_turn, self.supervision.ended_because
         took = {"wall_seconds": round(time.monotonic() - self._since, 3)}
         run = {**self._begun, **took, "turn": self._ended_by(turn, is_gone=is_gone)}
+        denials = self._denials()
+        if denials.count:
+            run["denials"] = denials.count
         if because == supervision.REVOKED:
             self._commit_if_cancelled()
             return GiveUp()
         if was_interrupted(None, because):
             return HandBack(run=run)
         reported = self._retry_while_unreachable(self._claim.read).said
+        self._note_cost(run, turn)
         if is_gone and reported is None:
             return self._judge_gone(run)
         if turn is not None and turn.failure == LIMIT:
@@ -252,7 +257,12 @@ class LiveAttempt(Attempt):
                 text = first_line(turn.text) or turn.failure
                 return WaitForReset(run=run, text=text, resets_at_ms=reset_in(turn.text or ""), has_answered=False)
         self._limits.resume_others()
-        failed = self._stopped() or failure(None, reported, EXIT, ()) or _failure(turn if reported is None else None)
+        failed = (
+            self._stopped()
+            or undecided_denial(denials)
+            or failure(None, reported, EXIT, ())
+            or _failure(turn if reported is None else None)
+        )
         ending = failed or self._check(workdir)
         if ending is None:
             return HandBack(run=run)
@@ -261,6 +271,15 @@ class LiveAttempt(Attempt):
         self._note_after(run, is_wip=ending.reason is not None)
         answer = result_text(None, reported) or (turn.text if turn is not None else None)
         return Finish(ending=ending.replace(run=run, result=answer))
+
+    def _note_cost(self, run: Json, turn: Turn | None) -> None:
+        """What an interrupted turn took is unknown."""
+        if turn is None or self.supervision.ended_because is not None:
+            return
+        prices = self._context.prices(self.job)
+        cost = turn_cost(self._session.tool, self._session.turns.transcript, turn, prices)
+        if cost:
+            run["agent"] = {"name": self._session.tool, **cost}
 
     def _ended_by(self, turn: Turn | None, *, is_gone: bool) -> Json:
         """For the record: what showed that the turn is over."""

@@ -6,6 +6,7 @@ tool leaves exit code 0, so mam relies on neither.
 
 from __future__ import annotations
 
+from mam.util.strict_json import safe_json
 from mam.work.reports.problems import epoch_ms, problem_from_text
 from mam.work.reports.report import (
     BILLING,
@@ -24,13 +25,41 @@ from mam.work.reports.report import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from mam.jobs.record import Json
+    from mam.work.reports.report import Report
 
 _KINDS = {
     "rate_limit": LIMIT, "overloaded": OVERLOAD, "server_error": OVERLOAD, "authentication_failed": LOGIN,
     "oauth_org_not_allowed": LOGIN, "billing_error": BILLING,
 }  # fmt: skip
 _HOPELESS = (LOGIN, BILLING)
+
+
+def turn_usage(lines: Iterable[bytes], names: Collection[str], report: Report) -> None:
+    """Adds the tokens of the turn with these names of prompts to the report. A transcript has a line for each part of
+    an answer, and the last one counts for the whole answer."""
+    answers: dict[str, object] = {}
+    prompt: object = None
+    for line in lines:
+        if b'"promptId"' not in line and b'"usage"' not in line:
+            continue
+        try:
+            message = safe_json(line)
+        except ValueError:
+            continue
+        prompt = get_path(message, "promptId") or prompt
+        is_own = isinstance(prompt, str) and prompt in names
+        usage = get_path(message, "message", "usage")
+        if is_own and isinstance(usage, dict) and get_path(message, "type") == "assistant":
+            answers[str(get_path(message, "message", "id"))] = usage
+    for usage in answers.values():
+        report.count(
+            input=get_path(usage, "input_tokens"), cached=get_path(usage, "cache_read_input_tokens"),
+            output=get_path(usage, "output_tokens"),
+        )  # fmt: skip
+        report.count(input=get_path(usage, "cache_creation_input_tokens"))
 
 
 class ClaudeCodeReader(Reader):
@@ -115,18 +144,20 @@ class ClaudeCodeReader(Reader):
         if not isinstance(since, dict):  # an older version
             usage = message.get("usage")
             self.report.cost(message.get("total_cost_usd"))
-            self._add(usage, "input_tokens", "cache_read_input_tokens", "output_tokens")
+            self._add(usage, "input_tokens", "cache_read_input_tokens", "output_tokens", "cache_creation_input_tokens")
             return
         if not parts:
             self.report.cost(0)
             self.report.count(input=0, cached=0, output=0)
         for part in parts:
             self.report.cost(get_path(part, "costUSD"))
-            self._add(part, "inputTokens", "cacheReadInputTokens", "outputTokens")
+            self._add(part, "inputTokens", "cacheReadInputTokens", "outputTokens", "cacheCreationInputTokens")
 
-    def _add(self, usage: object, *names: str) -> None:
-        counted = dict(zip(("input", "cached", "output"), (get_path(usage, name) for name in names), strict=True))
-        self.report.count(**counted)
+    def _add(self, usage: object, fresh: str, cached: str, output: str, stored: str) -> None:
+        """Input that the vendor stores for later is input too."""
+        counts = {"input": fresh, "cached": cached, "output": output}
+        self.report.count(**{kind: get_path(usage, name) for kind, name in counts.items()})
+        self.report.count(input=get_path(usage, stored))
 
     def _result(self, message: Json) -> None:
         report = self.report

@@ -15,7 +15,7 @@ from mam.work.reports.report import DECLINED, AgentProblem, Reader, get_list, ge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from mam.jobs.record import Json
     from mam.work.reports.report import Report
@@ -113,6 +113,31 @@ def read_rollout(lines: Iterable[bytes], since: str, report: Report) -> None:
             if get_path(message, "payload", "name") == "request_user_input":
                 report.ask(_question(get_path(message, "payload", "arguments")))
     report.discount(**earlier)
+
+
+def turn_usage(lines: Iterable[bytes], names: Collection[str], report: Report) -> None:
+    """Adds the tokens of the turn with these names to the report. The transcript has running totals."""
+    taken: dict[str, object] = {}
+    is_own = False
+    for line in lines:
+        if b'"token_count"' not in line and b'"task_started"' not in line:
+            continue
+        try:
+            payload = get_path(safe_json(line), "payload")
+        except ValueError:
+            continue
+        match get_path(payload, "type"):
+            case "token_count":
+                taken = _counted(get_path(payload, "info", "total_token_usage")) or taken
+            case "task_started":
+                if is_own:
+                    break
+                turn = get_path(payload, "turn_id")
+                is_own = isinstance(turn, str) and turn in names
+                earlier = taken
+    if is_own:
+        report.count(**taken)
+        report.discount(**earlier)
 
 
 def _counted(usage: object) -> dict[str, object]:

@@ -95,6 +95,7 @@ class OpenCodeReader(Reader):
         self.report.count(
             input=get_path(tokens, "input"), cached=get_path(tokens, "cache", "read"), output=get_path(tokens, "output")
         )
+        self.report.count(input=get_path(tokens, "cache", "write"))
         self.report.cost(get_path(message, "part", "cost"))
         self.report.is_over = get_path(message, "part", "reason") not in ("tool-calls", "unknown")
         if not self._has_content and not get_path(tokens, "output"):

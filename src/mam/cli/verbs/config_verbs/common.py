@@ -29,7 +29,9 @@ def chosen_file(options: Options) -> str:
 
 
 def refuse_inside_a_job() -> None:
-    if os.environ.get("MAM_SOCKET"):
+    from mam.machine.agent_tree import is_inside_agent
+
+    if is_inside_agent():
         raise Refused(why="a job cannot change settings; only a person can")
 
 

@@ -34,6 +34,8 @@ def run(options: Options) -> int:
         raise BadInput(why="give a setting and its value: `mam config set KEY VALUE`")
     refuse_inside_a_job()
     key = find_key(options.words[0])
+    if key.path == ("rules",):
+        raise BadInput(why="`mam rules add` adds a rule, and `mam config edit` changes and removes them")
     if key.setting.kind is dict and len(key.path) == 1:
         raise BadInput(why=f"{key.name} is a table; set a key of it, or use `mam config edit`")
     value = parsed_value(key, options.words[1])

@@ -77,6 +77,8 @@ class FileReporter:
             line["outcome"] = f"inbox/{claim.outcome}"
         if what in ("refused", "left"):
             line["why"] = words
+        if what == "taken" and words:
+            line["remark"] = words
         print_json_line(line)
 
     def _say(self, what: str, claim: LedgerRow, job: Job | None, words: str) -> None:
@@ -84,6 +86,8 @@ class FileReporter:
         if what == "taken" and job is not None:
             wait = f", waits for {job.waiting_for}" if job.waiting_for else ""
             say(f"{short} {claim.rel}: registered for {job.agent}{wait}")
+            if words:
+                say(f"{short} {claim.rel}: {words}")
         elif what == "ended" and job is not None:
             why = f": {job.reason}" if job.reason and job.status != "completed" else ""
             say(f"{short} {claim.rel}: {job.status}{why}")

@@ -1,10 +1,11 @@
-"""Real commands killed by strace at the Nth call of a kind, hundreds after another, without an interpreter start each.
+"""Kills real commands with strace at the Nth call of a kind, without an interpreter start for each.
 
-A process imports mam and then only forks: each child runs one command from its words to its exit code, as `mam` does.
-strace is attached to it when it is ready, and counts the calls of every child anew. It talks to us with calls that are
-never injected. `tracing.py` does the same to commands that were really started, which costs ten times as much.
+One process imports mam and then only forks. Each child runs one command, from its arguments to its exit code, as
+`mam` does. strace attaches when the process is ready and counts the calls of each child from 1. The process talks to
+the test with calls that strace never injects. `tracing.py` does the same to commands that were really started, which
+costs ten times as much.
 
-`python -m tests.faults.brood DESCRIPTOR FOLDER` is that process.
+`python -m tests.faults.forked_commands DESCRIPTOR FOLDER` is that process.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.faults.homes import Home
+from tests.faults.store_kinds import Home
 from tests.faults.verbs import parted
 from tests.waiting import await_that
 
@@ -46,7 +47,7 @@ class Brood:
         self.said = folder / "said"
         with open(self.said, "wb") as said:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.brood", str(theirs.fileno()), str(folder)],
+                [sys.executable, "-m", "tests.faults.forked_commands", str(theirs.fileno()), str(folder)],
                 env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=said,
             )  # fmt: skip

@@ -1,6 +1,6 @@
-"""What some commands need beside a store, so that they can be killed too: a broker, an inbox, a store to copy.
+"""What some commands need beside a store so that they can be killed too: a broker, an inbox, a store to copy.
 
-At the end of a life each of them says whether its promise was kept.
+At the end each of them checks its promise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.needs import need
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
-    from tests.faults.homes import Home
+    from tests.faults.store_kinds import Home
 
 HOOK = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "session_id": "s"}
 PATIENCE = 60.0

@@ -1,4 +1,4 @@
-"""The processes that live histories: born once, they ask in one after the other, under a clock that somebody sets."""
+"""Processes that make the calls of a history, one after another, under a clock that the test sets."""
 
 from __future__ import annotations
 

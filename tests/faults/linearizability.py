@@ -1,8 +1,8 @@
-"""Judges histories: could what was answered have come from one job, done to by one caller after the other?
+"""Checks histories: could one job that serves one caller at a time have given these answers?
 
-Wing and Gong's search with Lowe's memory, one job at a time, since jobs do not share state. The model is written from
-the contract, in its plainest words, and shares no code with the product. What nobody answered, because its caller was
-killed, may have happened at any time since it was asked, or never.
+This is the search of Wing and Gong with the memory of Lowe, for one job at a time, since jobs share no state. The
+model is written from the contract and shares no code with the product. A call without an answer, because its caller
+was killed, may have taken effect at any later time, or never.
 """
 
 from __future__ import annotations

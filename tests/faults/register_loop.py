@@ -1,4 +1,4 @@
-"""Registers jobs on a files store, and prints the id of each: `python -m tests.faults.registering PLACE`."""
+"""Registers jobs on a files store and prints the id of each: `python -m tests.faults.register_loop PATH`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from mam.registry import Registry
-from tests.faults.homes import HOMES
+from tests.faults.store_kinds import HOMES
 
 
 def main() -> None:

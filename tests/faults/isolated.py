@@ -1,9 +1,9 @@
-"""Faults that fork by the thousand, each struck by an interpreter of its own that has imported nothing else.
+"""Runs faults that fork thousands of times, each kind in an interpreter that has imported nothing else.
 
-What a fork costs is the memory that parent and child then share and part with, page by page: from a process that has
-also imported pytest and a driver of PostgreSQL it costs four times as much.
+A fork costs what parent and child later copy, page by page. From a process that has also imported pytest and psycopg
+it costs four times as much.
 
-`python -m tests.faults.alone STRIKE ON DETAIL SEED TIMES FOLDER` strikes, and says how often it did.
+`python -m tests.faults.isolated STRIKE ON DETAIL SEED TIMES FOLDER` prints how many faults it caused.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def alone(strike: str, on: str, detail: str, times: int, seed: int, folder: Path
     """How often it struck; raises what was found."""
     words = [strike, on, detail, str(seed), str(times), str(folder)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.alone", *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-m", "tests.faults.isolated", *words], cwd=ROOT, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         struck, said = process.communicate()
@@ -41,25 +41,25 @@ def alone(strike: str, on: str, detail: str, times: int, seed: int, folder: Path
 
 
 def chain(on: str, seam: str, seed: int, times: int, folder: Path) -> int:
-    from tests.faults.acting import warm
     from tests.faults.chains import Chain
-    from tests.faults.homes import HOMES
+    from tests.faults.random_life import warm
+    from tests.faults.store_kinds import HOMES
 
     warm(HOMES[on], folder)
     return Chain(HOMES[on], seam, folder / "place", seed).run(times)
 
 
 def snapshots(on: str, seam: str, seed: int, times: int, folder: Path) -> int:
-    from tests.faults.homes import HOMES
     from tests.faults.snapshots import Snapshots
+    from tests.faults.store_kinds import HOMES
 
     return Snapshots(HOMES[on], seam, folder, seed).run(times)
 
 
 def cuts(on: str, kind: str, seed: int, times: int, folder: Path) -> int:
-    from tests.faults.acting import warm
-    from tests.faults.homes import HOMES
     from tests.faults.mounted import Outages, disk_of, why_not
+    from tests.faults.random_life import warm
+    from tests.faults.store_kinds import HOMES
 
     missing = why_not()
     assert missing is None, f"NO POWER WAS CUT on {kind}: {missing}"
@@ -69,17 +69,17 @@ def cuts(on: str, kind: str, seed: int, times: int, folder: Path) -> int:
 
 
 def commands(on: str, _detail: str, seed: int, times: int, folder: Path) -> int:
-    from tests.faults.culling import Culling
-    from tests.faults.homes import HOMES
+    from tests.faults.command_kills import Culling
+    from tests.faults.store_kinds import HOMES
 
     return Culling(HOMES[on], folder, seed).run(times)
 
 
 def histories(on: str, url: str, seed: int, times: int, folder: Path) -> int:
     """On PostgreSQL one server serves them all."""
-    from tests.faults.acting import warm
     from tests.faults.histories import Histories
-    from tests.faults.homes import HOMES
+    from tests.faults.random_life import warm
+    from tests.faults.store_kinds import HOMES
 
     if url:
         from mam.stores.postgres.store import PostgresStore, create_postgres_store
@@ -98,9 +98,9 @@ def histories(on: str, url: str, seed: int, times: int, folder: Path) -> int:
 
 def sessions(on: str, _detail: str, seed: int, times: int, folder: Path) -> int:
     from mam.agents.files_directory import FilesDirectory
-    from tests.faults.acting import warm
-    from tests.faults.homes import HOMES
+    from tests.faults.random_life import warm
     from tests.faults.session_histories import SessionHistories
+    from tests.faults.store_kinds import HOMES
 
     warm(HOMES[on], folder)
     told = SessionHistories(lambda place, clock: FilesDirectory(str(place / "agents"), clock), HOMES[on].open)

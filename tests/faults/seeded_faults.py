@@ -1,6 +1,6 @@
-"""Faults that somebody might put into the product, and the test that must go red for each of them.
+"""Faults that a developer might make, and the test that must fail for each of them.
 
-A fault is a piece of the source and what stands in its place. `make mutants` puts one after the other into a copy.
+A fault is a piece of the source and its replacement. `make mutants` puts one after another into a copy.
 """
 
 # ruff: noqa: E501 - pieces of the source are given as they stand there

@@ -1,7 +1,7 @@
-"""A life of a registry, drawn from a seed: every verb, in an order that makes sense often enough.
+"""Runs random acts on a registry: every verb, drawn from a seed, in an order that is often legal.
 
-`python -m tests.faults.acting KIND PLACE SEED ACTS` lives one in a process of its own, which a test watches or ends,
-and says after each act how many entries the journal has now.
+`python -m tests.faults.random_life KIND PATH SEED ACTS` runs in a process of its own, which a test watches or kills.
+After each act it prints how many entries the journal has.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from mam.jobs.question import Draft
 from mam.jobs.question_acts import Answer
 from mam.jobs.status import CANCELLED, COMPLETED, RUNNING
 from mam.registry import Registry
-from tests.faults.judging import Told, check_store
+from tests.faults.invariants import Told, check_store
 
 if TYPE_CHECKING:
-    from tests.faults.homes import Home
+    from tests.faults.store_kinds import Home
 
 LABELS = ("one", "two")
 WARM = 40
@@ -179,7 +179,7 @@ def warm(home: Home, folder: Path) -> None:
 
 
 def main() -> None:
-    from tests.faults.homes import HOMES
+    from tests.faults.store_kinds import HOMES
 
     kind, place, seed, acts = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     home = HOMES[kind]

@@ -1,4 +1,4 @@
-"""Any byte of a file cut off or turned over, in a copy of the place it is in."""
+"""Truncates a file at any byte or flips any of its bits, in a copy of its directory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.dose import DOSE
-from tests.faults.homes import copied
+from tests.faults.amount import DOSE
+from tests.faults.store_kinds import copied
 
 Damage = Callable[[bytes, int], bytes]
 DAMAGES: dict[str, Damage] = {

@@ -1,4 +1,4 @@
-"""What must be true of a store whatever happened to it, and of an act whose process was ended in the middle."""
+"""What must hold for a store after any fault, and for an act whose process was killed in the middle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mam.stores.files.records import read_stamp
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
-from tests.faults.homes import Home
+from tests.faults.store_kinds import Home
 
 if TYPE_CHECKING:
     from mam.stores.port import Entry, Store

@@ -1,4 +1,4 @@
-"""Where the stores of one host live, so that a fault is told once and tried on each of them."""
+"""The kinds of stores of one host, so that each fault is written once and tried on all of them."""
 
 from __future__ import annotations
 

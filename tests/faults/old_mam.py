@@ -1,6 +1,7 @@
-"""A process of mam 0.1.0 that has a store open and acts when it is asked to: the code is that of the tag.
+"""A process of mam 0.1.0 that has a store open and acts on request; it runs the code of that tag.
 
-`python elder.py KIND PATH`, with the old code in PYTHONPATH: it prints `ready`, and an answer for each line it reads.
+`python old_mam.py KIND PATH`, with the old code in PYTHONPATH: it prints `ready`, then an answer for each line that
+it reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps secrets and pauses, and says the name of each when it is kept: `python -m tests.faults.keeping KIND PLACE`."""
+"""Stores secrets and pauses and prints the name of each afterwards: `python -m tests.faults.side_files KIND PATH`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mam.jobs.pause import Pause
-from tests.faults.homes import HOMES
+from tests.faults.store_kinds import HOMES
 
 if TYPE_CHECKING:
     from mam.stores.port import Store

@@ -1,4 +1,4 @@
-"""One recorded life of a registry, and every power cut that could have ended it."""
+"""Records one life of a registry and tries every power cut that could have ended it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mam.errors import MamError
-from tests.faults.homes import Boot, Home
-from tests.faults.judging import check_store
+from tests.faults.invariants import check_store
 from tests.faults.power import Cutting, power_cuts, written
 from tests.faults.recording import recorded
+from tests.faults.store_kinds import Boot, Home
 
 if TYPE_CHECKING:
     from mam.stores.port import Entry, Store
@@ -21,7 +21,7 @@ def cut_everywhere(home: Home, folder: Path, seed: int, acts: int) -> int:
     """How many cuts were tried; all of them are survived, or this raises."""
     root, after = folder / "root", folder / "after"
     root.mkdir()
-    steps = recorded(["tests.faults.acting", home.name, str(root / "place"), str(seed), str(acts)], root)
+    steps = recorded(["tests.faults.random_life", home.name, str(root / "place"), str(seed), str(acts)], root)
     whole = _entries(home.open(root / "place"))
     cuts = 0
     for cutting in power_cuts(steps, random.Random(seed)):

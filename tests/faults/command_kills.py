@@ -1,4 +1,4 @@
-"""A life of commands, each of them killed by the kernel at one of its calls, on a store that is never restored."""
+"""Kills a long sequence of commands at one of their system calls each, on a store that is never restored."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mam.agents.files_directory import FilesDirectory
 from mam.agents.lookup import FOUND, MISSING
 from mam.audit.sync import AuditLog
 from tests.audit.support import history_in, history_in_log
-from tests.faults.brood import Brood
-from tests.faults.homes import Home
-from tests.faults.judging import Told, check_files, check_no_problems
-from tests.faults.props import Props
+from tests.faults.forked_commands import Brood
+from tests.faults.invariants import Told, check_files, check_no_problems
+from tests.faults.store_kinds import Home
+from tests.faults.surroundings import Props
 from tests.faults.verbs import COMMANDS
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The subverbs of `mam rules`, one file each."""
