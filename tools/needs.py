@@ -23,6 +23,7 @@ class Need(NamedTuple):
 
 NEEDS = (
     Need("bash", "bash", "the examples of the manual, completion"),
+    Need("chromium", "chromium", "the page in a browser"),
     Need("faketime", "faketime", "a wall clock that jumps"),
     Need("fish", "fish", "completion"),
     Need("git", "git", "repositories and worktrees"),

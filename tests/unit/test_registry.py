@@ -27,6 +27,7 @@ from mam.testing.clock import FakeClock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mam.jobs.change import AuditRecord
     from mam.jobs.record import Job
     from mam.stores.interest import Interest
     from mam.stores.port import Store
@@ -46,6 +47,9 @@ class Listener:
 
     def refused(self, store: Store, job_id: str, verb: str, why: str) -> None:
         self.refusals.append((job_id, verb))
+
+    def history(self, store: Store, job_id: str) -> list[AuditRecord]:
+        return [{"event": "registered", "job_id": job_id}]
 
 
 @pytest.fixture

@@ -103,6 +103,9 @@ class AuthorizedReading:
     def events(self, job: str) -> list[AuditRecord]:
         return self.registry.events(self.get(job).job_id)
 
+    def history(self, job: str) -> list[AuditRecord]:
+        return self.registry.history(self.get(job).job_id)
+
     def counts(self) -> dict[str, int]:
         self.viewer.need(READ, "count jobs")
         return self.registry.store.counts()

@@ -50,6 +50,13 @@ class AuditLog:
 
         self._best_effort(do, store)
 
+    def history(self, store: Store, job_id: str) -> list[dict[str, Any]]:
+        """The lines of one job, oldest first, with what was missing of them as far as one batch goes."""
+        from mam.audit.log import iter_lines
+
+        self.follow(store)
+        return list(iter_lines(self.logs_dir, job_id))
+
     def begin_again(self, store: Store) -> None:
         """Copy the whole journal again, after histories were removed. Lines that are still there are not repeated."""
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import re
 
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 MARK = "#"
 """A line of a comment begins with it; no line of a diff does."""
 HEADING = (
@@ -19,10 +25,22 @@ def with_heading(diff: str) -> str:
     return "\n".join(HEADING) + f"\n\n{diff}"
 
 
+class Comment(Frozen):
+    """One comment on a line of the diff, on a file (line 0), or on the whole change (no path)."""
+
+    path: str
+    line: int
+    """The line of the file after the change."""
+    code: str
+    text: str
+    is_outdated: bool = False
+    """Whether the file has changed since the comment was made."""
+
+
 def comments_prompt(edited: str) -> str | None:
     """The comments with the file, the line and the code that each is about; None if there are none."""
-    parts: list[str] = []
-    place, line, code = "the whole change", 0, ""
+    comments: list[Comment] = []
+    place, line, code = "", 0, ""
     comment: list[str] = []
     rest = list(HEADING)
     for text in [*edited.splitlines(), ""]:
@@ -33,12 +51,16 @@ def comments_prompt(edited: str) -> str | None:
                 comment.append(text[1:].strip())
             continue
         if any(comment):
-            parts.append(_part(place, line, code, comment))
+            comments.append(Comment(path=place, line=line, code=code, text="\n".join(comment).strip()))
         comment = []
         place, line, code = _next(text, place, line, code)
-    if not parts:
-        return None
-    return "Comments on your changes. Please deal with each of them.\n\n" + "\n\n".join(parts) + "\n"
+    return review_prompt(comments) if comments else None
+
+
+def review_prompt(comments: Sequence[Comment]) -> str:
+    """The prompt that returns the comments to the agent."""
+    parts = "\n\n".join(map(_part, comments))
+    return f"Comments on your changes. Please deal with each of them.\n\n{parts}\n"
 
 
 def _next(text: str, place: str, line: int, code: str) -> tuple[str, int, str]:
@@ -56,7 +78,9 @@ def _next(text: str, place: str, line: int, code: str) -> tuple[str, int, str]:
     return place, line, code
 
 
-def _part(place: str, line: int, code: str, comment: list[str]) -> str:
-    where = f"{place}, line {line}" if line else place
-    quoted = f"\n    {code[:_CODE_LIMIT]}" if code else ""
-    return f"{where}:{quoted}\n" + "\n".join(comment).strip()
+def _part(comment: Comment) -> str:
+    place = comment.path or "the whole change"
+    where = f"{place}, line {comment.line}" if comment.line else place
+    outdated = " (of an earlier state of the file)" if comment.is_outdated else ""
+    quoted = f"\n    {comment.code[:_CODE_LIMIT]}" if comment.code else ""
+    return f"{where}{outdated}:{quoted}\n{comment.text}"

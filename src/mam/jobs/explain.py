@@ -44,6 +44,10 @@ class ExplainContext(Frozen):
     """The host that asks."""
     workers: tuple[str, ...] = ()
     """The live workers that serve the job."""
+    has_able_worker: bool = True
+    """Whether one of them can run its agent."""
+    was_claimed: bool = True
+    """Whether a job of its label was ever claimed."""
 
 
 def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
@@ -69,7 +73,7 @@ def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
         sentences.append(f"Then it is the next one of its label, {job.agent_session!r}.")
     else:
         sentences.append("It is the next one of that label, and no worker has claimed it since it became pending.")
-    sentences.append(_service(job.agent_session, around.workers))
+    sentences += _service(job, around)
     if job.losses:
         sentences.append(f"It was lost {job.losses} of {job.max_losses} times: a holder's lease expired.")
     if job.reason and job.attempt:
@@ -77,12 +81,21 @@ def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     return sentences
 
 
-def _service(label: str, workers: tuple[str, ...]) -> str:
-    if workers:
-        return f"Live workers that serve its label: {', '.join(workers)}."
+def _service(job: Job, around: ExplainContext) -> list[str]:
+    if not around.workers:
+        return [unserved(job.agent_session, was_claimed=around.was_claimed)]
+    sentences = [f"Live workers that serve its label: {', '.join(around.workers)}."]
+    if not around.has_able_worker:
+        sentences.append(f"None of them can run its agent, {job.agent!r}; a worker that claims it ends it in error.")
+    return sentences
+
+
+def unserved(label: str, *, was_claimed: bool) -> str:
+    """That no live worker serves a label, and how to start one."""
     session = label.removeprefix("tmux:")
     serve = f"-s {quote(label)}" if session == label else f"--in {quote(session)}"
-    return f"No live worker serves the label {label!r}; `mam worker {serve}` starts one."
+    never = "" if was_claimed else ", and none has claimed a job of it yet"
+    return f"No live worker serves the label {label!r}{never}; `mam worker {serve}` starts one."
 
 
 def _blockers(job: Job, moment: Moment, around: ExplainContext) -> list[str]:

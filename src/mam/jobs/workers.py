@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job, Json
     from mam.util.clock import Moment
 
+SESSION_LABEL = "tmux:"
+"""Begins the label of a live session."""
 DRAIN, STOP = "drain", "stop"
 """What a person may ask of a worker: to finish its running jobs and exit, or to release them and exit."""
 
@@ -49,6 +51,10 @@ class WorkerEntry(Frozen):
         """Whether it would claim this job. A worker that was asked to exit claims no more."""
         is_mine = self.job_id in (None, job.job_id) and bound_host(job) in ("", self.host)
         return self.asked is None and is_mine and job.agent_session in self.labels
+
+    def is_able(self, job: Job) -> bool:
+        """Whether it can run the job's agent. A live session takes every job of its labels."""
+        return job.agent in self.agents or any(label.startswith(SESSION_LABEL) for label in self.labels)
 
     def to_json(self) -> Json:
         """As a store keeps it, without what was asked."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from mam.jobs.acts import Fence
-    from mam.jobs.change import Change
+    from mam.jobs.change import AuditRecord, Change
     from mam.jobs.edit import Edit
     from mam.jobs.record import Job
     from mam.jobs.status import Status
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         def follow(self, store: Store) -> None: ...
 
         def refused(self, store: Store, job_id: str, verb: str, why: str) -> None: ...
+
+        def history(self, store: Store, job_id: str) -> list[AuditRecord]: ...
 
 
 class ChangingRegistry(ReadingRegistry):
@@ -218,6 +220,15 @@ class ChangingRegistry(ReadingRegistry):
             case ClaimLost() | AnswerTooLate() if self._audit is not None:
                 self._audit.refused(self.store, str(stopped.facts.get("job", job)), verb, str(stopped))
         raise stopped
+
+    def history(self, job: str) -> list[AuditRecord]:
+        """What happened to a job, oldest first, from the audit log; its events alone if there is no log."""
+        from mam.stores.common import event_lines
+        from mam.stores.port import JobWithEvents
+
+        found = self.get(job)
+        lines = [] if self._audit is None else self._audit.history(self.store, found.job_id)
+        return lines or list(event_lines(JobWithEvents(job=found, events=self.events(found.job_id))))
 
     def catch_up(self) -> None:
         """Copies into the audit log what was not written through a method of this class."""

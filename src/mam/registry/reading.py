@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from mam.errors import AmbiguousId, UnknownJob
 from mam.jobs import input_rules
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from mam.stores.port import Store
 
 CANDIDATES_SHOWN = 10
+FEW_JOBS = 50
+"""How many jobs of a label mam reads to see whether it was ever served."""
 
 
 class ReadingRegistry:
@@ -84,6 +87,7 @@ class ReadingRegistry:
 
         found, now = self.get(job), self.store.clock.now()
         holder = self.store.holder(found.exclusive) if found.exclusive is not None else None
+        workers = [worker for worker in self.live_workers() if worker.serves(found)] if found.status is PENDING else []
         around = ExplainContext(
             ahead=self.store.ahead_of(found),
             holder=None if holder == found.job_id else holder,
@@ -91,11 +95,26 @@ class ReadingRegistry:
             needed={job_id: self.store.newest(job_id) for job_id in found.after},
             last_event=self._last_event(found),
             host=os.uname().nodename,
-            workers=tuple(worker.name for worker in self.live_workers() if worker.serves(found))
-            if found.status is PENDING
-            else (),
+            workers=tuple(worker.name for worker in workers),
+            has_able_worker=any(worker.is_able(found) for worker in workers),
+            was_claimed=bool(workers) or self._was_claimed(found.agent_session),
         )
         return found, explain(found, now, around)
+
+    def never_served(self, job: Job) -> str | None:
+        """The sentence for the user if the job is the first of its label and no worker serves that."""
+        label = job.agent_session
+        is_first = len(list(islice(self.store.select(Query(label=label)), 2))) == 1
+        if not is_first or any(worker.serves(job) for worker in self.live_workers()):
+            return None
+        from mam.jobs.explain import unserved
+
+        return unserved(label, was_claimed=False)
+
+    def _was_claimed(self, label: str) -> bool:
+        """Whether a job of the label was ever claimed. With many jobs the answer is that somebody does."""
+        newest = list(islice(self.store.select(Query(label=label)), FEW_JOBS + 1))
+        return len(newest) > FEW_JOBS or any(job.attempt for job in newest)
 
     def overview(self, job: str) -> Overview:
         """Everything about a job that a person asks for first."""

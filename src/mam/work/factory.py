@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mam.config.settings import Config
+    from mam.jobs.change import AuditRecord
     from mam.location.stores import StoreLocation
     from mam.registry import AuditSink
     from mam.stores.port import Store
@@ -33,6 +34,9 @@ class DeferredAuditSink:
 
     def refused(self, store: Store, job_id: str, verb: str, why: str) -> None:
         self._shadow.refused(store, job_id, verb, why)
+
+    def history(self, store: Store, job_id: str) -> list[AuditRecord]:
+        return self._shadow.history(store, job_id)
 
 
 def open_worker(

@@ -8,7 +8,7 @@ import sys
 from mam.agent_table import AGENTS, CODING_AGENTS
 from mam.cli.args.options import at_door, job_registry, number, registry_of
 from mam.cli.args.text_files import read_text
-from mam.cli.render.streams import say
+from mam.cli.render.streams import say, stderr_is_terminal
 from mam.errors import BadInput, UnknownJob
 from mam.jobs.draft import HUMAN, draft_job
 from mam.jobs.input_rules import check_auth_token, check_text
@@ -151,7 +151,9 @@ def _may_ask(options: Options, config: Config) -> bool:
 def register(options: Options, config: Config, *, prompt: str, agent: str, choices: dict[str, Any]) -> Registration:
     """Registers a job: at the door of the worker that runs this process, else in the store."""
     if not at_door(options):
-        return register_in_store(options, config, prompt=prompt, agent=agent, choices=choices)[1]
+        store, registration = register_in_store(options, config, prompt=prompt, agent=agent, choices=choices)
+        _warn_if_unserved(config, store, registration.job)
+        return registration
     registry = job_registry(options)
     parent = _parent_fields(registry, config) if hasattr(registry, "store") else {}  # a door sets the parent itself
     token = {} if options.auth_token is None else {"auth_token": _auth_token(options)}
@@ -183,6 +185,15 @@ def _warn(options: Options, config: Config, registry: Registry, job: Job) -> Non
         say(f"{one_line(job.agent)} is not an agent that mam can run here{hint}; the job waits for another worker")
     elif options.max_retries and not job.retry_on_exit and not _retries_exits(config, job.agent):
         say("--max-retries applies to retryable failures; an exit code is one only with --retry-on-exit")
+
+
+def _warn_if_unserved(config: Config, registry: Registry, job: Job) -> None:
+    """For a person: a script may register all its jobs before it starts a worker. People end jobs for `human` without a
+    worker, and an agent that mam does not know was already reported."""
+    if not stderr_is_terminal() or job.agent == HUMAN or job.agent not in {*AGENTS, *config.commands}:
+        return
+    if (problem := registry.never_served(job)) is not None:
+        say(f"{problem[0].lower()}{problem[1:].removesuffix('.')}")
 
 
 def _retries_exits(config: Config, agent: str) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mam.cli.render.figures import cost_words
 from mam.cli.render.text import one_line
 from mam.jobs.overview import cost_of
 from mam.jobs.status import COMPLETED, in_words
+from mam.util.figures import cost_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

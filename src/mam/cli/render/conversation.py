@@ -5,7 +5,6 @@ What a tool returned and what an agent thought are folded to a part of a line; `
 
 from __future__ import annotations
 
-from mam.cli.render.figures import cost_words, duration
 from mam.cli.render.prose import cell_length, cut, fit, fold, prose, safe, wrap
 from mam.conversation.items import (
     DENIED,
@@ -27,6 +26,7 @@ from mam.conversation.items import (
     Thought,
     Used,
 )
+from mam.util.figures import cost_words, duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ LESS = "FRX"
 def show_in_pager(parts: Iterator[bytes], git: Git) -> None:
     import subprocess
 
-    from mam.cli.render.escapes import EscapeFilter
+    from mam.util.escapes import EscapeFilter
 
     escapes, pager = EscapeFilter(), users_pager(git)
     if pager in ("", "cat") or not _can_start(pager):

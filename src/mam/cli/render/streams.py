@@ -91,6 +91,10 @@ def print_job(job: Job, *, as_json: bool, line: str) -> None:
         print_row(line)
 
 
+def stderr_is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 def stdout_is_terminal() -> bool:
     """Whether to print tables and colours."""
     return sys.stdout is not None and sys.stdout.isatty()

@@ -1,36 +1,16 @@
-"""Make foreign text safe to print: no control characters and no invisible characters."""
+"""Text for the terminal: foreign text made safe, and hints."""
 
 from __future__ import annotations
 
 import re
 
+from mam.util.safe_text import UNSAFE, first_line, many_lines, one_line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-UNSAFE = (
-    r"\x00-\x1f\x7f-\x9f"  # C0, DEL and C1: escape sequences
-    r"\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff"  # invisible, or reversing the text
-    r"\ud800-\udfff"  # surrogates, which no encoding accepts
-)
-_NAMES = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
-
-
-def one_line(text: str) -> str:
-    """The text on one line, with unsafe characters as visible escapes."""
-    if text.isprintable():
-        return text
-    return re.sub(f"[{UNSAFE}]", _visible, text)
-
-
-def many_lines(text: str) -> str:
-    """The same, but lines and tabs stay."""
-    return "\n".join("\t".join(map(one_line, line.split("\t"))) for line in text.split("\n"))
-
-
-def first_line(text: str) -> str:
-    """The first line that is not empty."""
-    return one_line(text.strip().partition("\n")[0].rstrip())
+__all__ = ["first_line", "json_safe", "many_lines", "nearest", "one_line"]
 
 
 def json_safe(json_text: str) -> str:
@@ -46,9 +26,3 @@ def nearest(word: str, choices: Iterable[str]) -> str:
 
     found = get_close_matches(word, list(choices), n=1, cutoff=0.6)
     return f" (did you mean {found[0]}?)" if found else ""
-
-
-def _visible(found: re.Match[str]) -> str:
-    character = found[0]
-    code = ord(character)
-    return _NAMES.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")

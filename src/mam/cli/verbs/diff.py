@@ -103,7 +103,7 @@ def _show_stored(registry: Registry, job: Job, options: Options, why: str) -> in
     if options.json:
         print_json({"job_id": job.job_id, "diff": stored.decode(errors="replace")})
         return 0
-    from mam.cli.render.escapes import EscapeFilter
+    from mam.util.escapes import EscapeFilter
 
     sys.stdout.buffer.write(EscapeFilter().filter(stored) if stdout_is_terminal() else stored)
     return 0

@@ -71,7 +71,7 @@ def print_output(
         _write(chunks)
         return
     from mam.cli.render.conversation_stream import conversation_reader, print_conversation
-    from mam.cli.render.escapes import EscapeFilter
+    from mam.util.escapes import EscapeFilter
 
     reader = conversation_reader(job.agent)
     if reader is None:

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from mam.cli.render.conversation import ConversationPage, ConversationView
 from mam.cli.render.conversation_stream import conversation_reader, workdir_of
-from mam.cli.render.escapes import EscapeFilter
 from mam.cli.render.table import status_text
 from mam.cli.render.text import one_line
 from mam.cli.watch.drawing import shorten_ids
@@ -17,6 +16,7 @@ from mam.conversation.reader import read_all
 from mam.jobs.changed_files import changes_of
 from mam.jobs.status import RUNNING
 from mam.util.clock import parse_time
+from mam.util.escapes import EscapeFilter
 from mam.util.human_time import format_age
 
 TYPE_CHECKING = False

@@ -1,1 +1,1 @@
-"""The page: server-rendered HTML for people."""
+"""The page: view models made from records of the registry, and the handlers that show them. Templates hold no rule."""

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
-from mam.serve.auth import viewer_of
-from mam.serve.pages.environment import render
+from mam.serve.pages import acting, showing
+from mam.serve.pages.visit import acts, visits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from mam.serve.server import Server
 
 
 def page_routes(server: Server) -> list[BaseRoute]:
-    async def home(request: Request) -> Response:
-        viewer = await server.call(viewer_of, server, request)
-        if viewer is None:
-            return RedirectResponse(f"{server.settings.path_prefix}/login", 303)
-        return render(server, request, "home.html", viewer=viewer.name)
+    """In the order in which they are tried. `page_not_found` comes behind every other route of the server."""
 
-    return [Route("/", home, methods=["GET"])]
+    def get(path: str, handler: object) -> Route:
+        return Route(path, visits(server, handler), methods=["GET"])  # type: ignore[arg-type]
+
+    def post(path: str, handler: object) -> Route:
+        return Route(path, acts(server, handler), methods=["POST"])  # type: ignore[arg-type]
+
+    return [
+        get("/", showing.home), get("/jobs", showing.jobs), get("/jobs/new", showing.new_job),
+        post("/jobs/new", acting.preview), post("/jobs", acting.register), post("/jobs/all", acting.act_on_jobs),
+        get("/jobs/{job}", showing.job), get("/jobs/{job}/version", showing.version),
+        get("/jobs/{job}/record", showing.record), get("/jobs/{job}/edit", showing.edit),
+        get("/jobs/{job}/artifacts/{path:path}", showing.artifact),
+        get("/jobs/{job}/files/{path:path}", showing.download),
+        post("/jobs/{job}/edit", acting.edit), post("/jobs/{job}/continue", acting.continue_job),
+        post("/jobs/{job}/review", acting.review), post("/jobs/{job}/{verb}", acting.act_on_job),
+        post("/questions/{question}", acting.answer),
+        get("/workers", showing.workers), post("/workers", acting.ask_worker), post("/pauses", acting.pause),
+        get("/statistics", showing.statistics), get("/health", showing.health), get("/tokens", showing.tokens),
+        get("/help", showing.help_page), post("/theme", acting.theme),
+        Route("/manifest.webmanifest", showing.manifest(server), methods=["GET"]),
+        Route("/robots.txt", showing.robots, methods=["GET"]),
+    ]  # fmt: skip
+
+
+def page_not_found(server: Server) -> list[BaseRoute]:
+    """The last route: an address that nothing else answers."""
+    return [Route("/{path:path}", visits(server, showing.not_found), methods=["GET"])]

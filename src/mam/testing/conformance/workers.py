@@ -140,6 +140,26 @@ class Workers(StoreCase):
         store.ask_worker("anna@forge:71", DRAIN)
         assert "No live worker" in " ".join(registry.explain(job_id)[1])
 
+    def test_a_label_that_no_worker_ever_served_is_reported_once_and_explained(
+        self, registry: Registry, store: Store
+    ) -> None:
+        problem = "No live worker serves the label 'plain', and none has claimed a job of it yet; "
+        first, second = (registry.register(prompt="p", agent="codex", label="plain").job for _ in range(2))
+        assert registry.never_served(second) is None, "it was reported for the first"
+        assert problem in " ".join(registry.explain(second.job_id)[1])
+        other = registry.register(prompt="p", agent="codex", label="other").job
+        assert "'other'" in (registry.never_served(other) or "")
+
+        store.note_worker(entry_of(store, agents=("shell",), labels=("plain", "other")))
+        assert registry.never_served(other) is None
+        assert "None of them can run its agent, 'codex'" in " ".join(registry.explain(first.job_id)[1])
+        store.note_worker(entry_of(store, labels=("plain",)))
+        assert "None of them can run its agent" not in " ".join(registry.explain(first.job_id)[1])
+
+        store.forget_worker("anna@forge:71")
+        assert registry.pick("plain", owner="loop") is not None
+        assert "No live worker serves the label 'plain'; " in " ".join(registry.explain(second.job_id)[1])
+
 
 class DurableWorkers(StoreCase):
     def test_another_process_sees_a_worker_and_can_ask_it(self, store: Store, location: str, clock: FakeClock) -> None:

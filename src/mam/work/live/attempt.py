@@ -106,7 +106,7 @@ class LiveAttempt(Attempt):
         except MamError as refusal:
             return str(refusal)
         self._submission = submission
-        how = f"{session.name} goes on with it" if submission.resumed else f"handed to {session.name}"
+        how = f"{session.name} continues it" if submission.resumed else f"handed to {session.name}"
         self._context.say(job, f"{how} (proof: {submission.proof or 'none'})")
         self._begun["session"] |= {"proof": submission.proof, "mark": submission.mark}
         self._note_start()
@@ -303,7 +303,7 @@ class LiveAttempt(Attempt):
     # -- interrupt -------------------------------------------------------------------------------------------------
 
     def _interrupt_if_ended(self, submission: Submission) -> None:
-        """The claim is gone. A job that has ended (it was cancelled) must not go on; one that another worker has
+        """The claim is gone. A job that has ended (it was cancelled) must not continue; one that another worker has
         claimed belongs to that worker."""
         try:
             has_ended = self._claim.read().status.ended

@@ -1,0 +1,87 @@
+"""What a viewer can do to a job, each with the command that does the same. Pure.
+
+An action that the state of the job or the rights of the viewer exclude stays visible and states why. The registry
+decides again when it is carried out.
+"""
+
+from __future__ import annotations
+
+from mam.access.grant import ADMIN, SUBMIT
+from mam.jobs.changed_files import changes_of
+from mam.jobs.continuation import conversation_of
+from mam.jobs.input_rules import ID_PREFIX_SHOWN
+from mam.jobs.status import PENDING, WAITING
+from mam.util.frozen import Frozen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.access.viewer import Viewer
+    from mam.jobs.record import Job
+
+CANCEL, RETRY, SEEN, EDIT, CONTINUE = "cancel", "retry", "seen", "edit", "continue"
+VERBS = (CANCEL, RETRY, SEEN)
+"""What a button does at once, and what can be done to several jobs together."""
+
+
+class Action(Frozen):
+    verb: str
+    label: str
+    command: str
+    hindrance: str = ""
+    """Why it cannot be done now; empty if it can."""
+    is_destructive: bool = False
+    question: str = ""
+    """What a script asks before a destructive act."""
+
+
+def actions_of(job: Job, viewer: Viewer, *, is_retried: bool = False) -> dict[str, Action]:
+    """By verb, in the order in which a page shows them."""
+    short = short_id(job)
+    ended = job.status.ended
+    found = [
+        Action(verb=RETRY, label="Retry", command=f"mam retry {short}",
+               hindrance="" if ended and not is_retried else "it was retried" if ended else f"it is {job.status}"),
+        Action(verb=SEEN, label="Seen", command=f"mam seen {short}",
+               hindrance="" if ended and job.seen is None else "it was seen" if ended else f"it is {job.status}"),
+        Action(verb=EDIT, label="Edit", command=f"mam edit {short}",
+               hindrance="" if job.status in (PENDING, WAITING) else f"it is {job.status}"),
+        Action(verb=CANCEL, label="Cancel", command=f"mam cancel {short}", is_destructive=True,
+               question=f"Cancel job {short}? Its agent is stopped; what it did so far is kept.",
+               hindrance="it has ended" if ended else ""),
+    ]  # fmt: skip
+    return {one.verb: _within_rights(one, job, viewer) for one in found}
+
+
+def continue_hindrance(job: Job, viewer: Viewer) -> str:
+    """Why work cannot be added to its conversation; empty if it can."""
+    if reason := rights_hindrance(job, viewer):
+        return reason
+    from mam.agent_table import agent_kind
+
+    conversation = conversation_of(job) or {}
+    is_known = bool(conversation.get("session") or conversation.get("live"))
+    if job.status.ended and agent_kind(job.agent).is_coding_agent and not is_known:
+        return "its conversation never began; a retry starts from the beginning"
+    return ""
+
+
+def rights_hindrance(job: Job, viewer: Viewer) -> str:
+    """Whether the viewer may change jobs at all; the registry also checks whether this one is theirs."""
+    del job
+    return "" if viewer.may(SUBMIT) or viewer.may(ADMIN) else "your token may only read"
+
+
+def _within_rights(action: Action, job: Job, viewer: Viewer) -> Action:
+    reason = rights_hindrance(job, viewer)
+    return action.replace(hindrance=reason) if reason and not action.hindrance else action
+
+
+def short_id(job: Job) -> str:
+    return job.job_id[:ID_PREFIX_SHOWN]
+
+
+def apply_command(job: Job) -> str | None:
+    """The command that brings the changes into a checkout, which only a person at its host does."""
+    changes = changes_of(job)
+    can = job.status.ended and changes is not None and changes.files and not changes.shared
+    return f"mam apply {short_id(job)}" if can else None

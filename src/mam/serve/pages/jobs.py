@@ -1,0 +1,189 @@
+"""One job: result, changes and checks first, then its conversation, its life and its parts."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from mam.jobs.changed_files import changes_of
+from mam.jobs.input_rules import ID_PREFIX_SHOWN
+from mam.jobs.overview import where
+from mam.jobs.question import open_questions
+from mam.jobs.status import COMPLETED, RUNNING, Status
+from mam.questions import Asked
+from mam.serve.pages import ansi, markdown
+from mam.serve.pages.actions import Action, actions_of, apply_command, continue_hindrance, short_id
+from mam.serve.pages.artifacts import ArtifactRow, artifact_rows
+from mam.serve.pages.asking import QuestionRow, question_row
+from mam.serve.pages.conversations import Window, items_of, last_sentence, output_window, reader_of
+from mam.serve.pages.facts import Fact, claimed, found, judged
+from mam.serve.pages.moments import When, ago
+from mam.serve.pages.reviews import Review, review_of
+from mam.serve.pages.rows import Chip, chip_of, spent_words, title_of
+from mam.serve.pages.strip import Part, strip_of
+from mam.serve.pages.talk import Talk, talk_of
+from mam.util.frozen import Frozen
+from mam.util.safe_text import many_lines, one_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.access.registry import AuthorizedRegistry
+    from mam.jobs.overview import Overview
+    from mam.jobs.record import Job
+
+RELATIVES_SHOWN = 12
+_RELATIONS = {
+    "retry_of": "the retry of", "retried_as": "retried as", "continues": "continues", "continued_by": "continued by",
+    "parent": "child of", "child": "parent of", "after": "after",
+}  # fmt: skip
+
+
+class RelativeRow(Frozen):
+    words: str
+    job_id: str
+    short: str
+    chip: Chip | None
+    """None if the job is gone."""
+
+
+class Composer(Frozen):
+    """The one box below a conversation. A question is answered in its own row above it."""
+
+    hindrance: str
+    command: str
+    hint: str
+
+
+class JobPage(Frozen):
+    job_id: str
+    short: str
+    chip: Chip
+    is_running: bool
+    title: str
+    prompt: Markup
+    by_line: tuple[str, ...]
+    registered: When | None
+    why: tuple[str, ...]
+    questions: tuple[QuestionRow, ...]
+    result: Markup
+    reason: str
+    changes: str
+    apply_command: str
+    claimed: tuple[Fact, ...]
+    found: tuple[Fact, ...]
+    judged: tuple[Fact, ...]
+    strip: tuple[Part, ...]
+    talk: Talk | None
+    output: Markup
+    """The output of a program that has no conversation."""
+    window: Window | None
+    composer: Composer
+    review: Review | None
+    """None if it was left out."""
+    artifacts: tuple[ArtifactRow, ...]
+    relatives: tuple[RelativeRow, ...]
+    more_children: int
+    spent: tuple[tuple[str, str], ...]
+    actions: dict[str, Action]
+    can_be_judged: bool
+
+
+def job_page(
+    registry: AuthorizedRegistry, job_id: str, *, output_end: int | None = None, file: str | None = None,
+    with_diff: bool = True,
+) -> JobPage:  # fmt: skip
+    """`output_end` selects an earlier part of the output, and `file` one file of a large diff. Without `with_diff`, the
+    diff is left out, which takes longer than all the rest."""
+    overview = registry.overview(job_id)
+    job, now_ms = overview.job, registry.registry.store.clock.now().wall_ms
+    window = output_window(registry, job, job.attempt, output_end)
+    talk, output = _conversation(job, window)
+    can_be_seen = actions_of(job, registry.viewer)
+    said = last_sentence(registry, job) if job.questions else ""
+    shown = [one for one in overview.chain if one.relation != "child"]
+    children = [one for one in overview.chain if one.relation == "child"]
+    relatives = (shown + children)[:RELATIVES_SHOWN]
+    return JobPage(
+        job_id=job.job_id, short=short_id(job), chip=chip_of(job, overview.state), is_running=job.status is RUNNING,
+        title=title_of(job), prompt=markdown.to_html(job.prompt), by_line=_by_line(job),
+        registered=ago(job.created_at, now_ms), why=tuple(map(one_line, overview.why)),
+        questions=tuple(question_row(Asked(job=job, question=one), now_ms, said) for one in open_questions(job)),
+        result=markdown.to_html(job.result) if job.result else Markup(),
+        reason=many_lines(job.reason) if job.reason and job.status is not COMPLETED else "",
+        changes=_changes(job), apply_command=apply_command(job) or "",
+        claimed=claimed(job), found=found(job), judged=judged(job, now_ms),
+        strip=strip_of(registry.history(job.job_id), now_ms), talk=talk, output=output, window=window,
+        composer=_composer(registry, job), review=review_of(registry, job, file) if with_diff else None,
+        artifacts=artifact_rows(registry, job),
+        relatives=tuple(_relative(one.relation, one.job_id, one.status) for one in relatives),
+        more_children=max(0, overview.children - len(children)), spent=_spent(job),
+        actions=can_be_seen, can_be_judged=_can_be_judged(overview),
+    )  # fmt: skip
+
+
+def conversation_version(job: Job, size: int) -> str:
+    """Changes when the conversation of a page does."""
+    return f"{job.attempt}-{job.status}-{size}-{job.updated_at}"
+
+
+def _conversation(job: Job, window: Window | None) -> tuple[Talk | None, Markup]:
+    if window is None:
+        return None, Markup()
+    if reader_of(job.agent) is None:
+        return None, ansi.to_html(window.data)
+    place = (job.run or {}).get("place") or job.workdir
+    return talk_of(items_of(job, window), place if isinstance(place, str) else None), Markup()
+
+
+def _by_line(job: Job) -> tuple[str, ...]:
+    """Who works where."""
+    about = where(job)
+    agent = f"{job.agent} ({job.model})" if job.model else job.agent
+    label = "" if job.agent_session == job.agent else f"label {job.agent_session}"
+    attempt = f"attempt {job.attempt}" if job.attempt else ""
+    host = f"on {about['host']}" if about["host"] and job.attempt else ""
+    branch = changes.branch if (changes := changes_of(job)) is not None else None
+    words = (agent, label, " ".join(part for part in (attempt, host) if part), *spent_words(job),
+             f"branch {branch}" if branch else "")  # fmt: skip
+    return tuple(one_line(word) for word in words if word)
+
+
+def _changes(job: Job) -> str:
+    changes = changes_of(job)
+    return "" if changes is None else one_line(changes.summary().replace(" -", " −"))
+
+
+def _composer(registry: AuthorizedRegistry, job: Job) -> Composer:
+    hint = "Continue this conversation…" if job.status.ended else "Add work; it starts when this job has ended…"
+    return Composer(
+        hindrance=continue_hindrance(job, registry.viewer), command=f'mam continue {short_id(job)} "…"', hint=hint
+    )
+
+
+def _relative(relation: str, job_id: str, status: Status | None) -> RelativeRow:
+    looks = {"pending": "idle", "waiting": "wait", "running": "run", "completed": "ok", "error": "bad"}
+    chip = None if status is None else Chip(look=looks.get(status, "idle"), word=str(status))
+    return RelativeRow(
+        words=_RELATIONS.get(relation, relation), job_id=job_id, short=job_id[:ID_PREFIX_SHOWN], chip=chip
+    )
+
+
+def _spent(job: Job) -> tuple[tuple[str, str], ...]:
+    """Names and figures of what the latest attempt cost."""
+    from mam.jobs.overview import cost_of, seconds_of
+    from mam.serve.pages.moments import words_of
+    from mam.util.figures import money
+
+    cost, took = cost_of(job) or {}, seconds_of(job)
+    usd = cost.get("usd")
+    tokens = [(one_line(str(name)), f"{number:,}") for name, number in (cost.get("tokens") or {}).items()
+              if type(number) is int]  # fmt: skip
+    source = f" from your {cost['from']}" if cost.get("from") else ""
+    return (
+        *([("cost", f"{money(float(usd))}{source}")] if isinstance(usd, int | float) else []),
+        *((f"{name} tokens", number) for name, number in tokens[:8]),
+        *([("time", words_of(int(took)))] if took is not None else []),
+    )
+
+
+def _can_be_judged(overview: Overview) -> bool:
+    return overview.job.status.ended and overview.job.seen is None
