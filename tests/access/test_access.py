@@ -229,8 +229,8 @@ def test_each_verb_needs_its_scope(registry: Registry, verb: str, scope: str) ->
 def test_every_verb_of_the_registry_with_rights_is_in_the_table() -> None:
     public = {name for name in dir(AuthorizedRegistry) if not name.startswith("_")}
     others = {
-        "history", "register_all", "is_own", "may_see", "may_see_id", "own", "select", "state", "claim_request", "mark_seen", "overview",
-        "explain", "events", "question", "pause",
+        "history", "register_all", "is_own", "may_see", "may_see_id", "own", "select", "state", "claim_request",
+        "mark_seen", "overview", "explain", "events", "question", "pause",
     }  # fmt: skip
     assert public - others == {*VERBS} - {"continue"} | {"continue_job"}
 
