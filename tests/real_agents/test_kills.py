@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.real_agents.model_server import ModelServer
 
+pytestmark = pytest.mark.timeout(900)
+"""Ten starts of OpenCode take minutes on a busy machine."""
 LEASE, LONGEST = ("--lease", "15"), 280.0
 AT_ONCE = 5
 STEPS = "model: run echo {job} >>effects.txt\nmodel: hang"
