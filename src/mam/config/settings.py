@@ -85,7 +85,7 @@ SETTINGS = (
     ),
     Setting(
         name="on_limit", kind=str, variable="MAM_ON_LIMIT", choices=("wait", "ask", "fail"), harmless=True,
-        meaning="What a worker does at an agent's usage limit: `wait` for its end and go on, `ask` a person (if the "
+        meaning="What a worker does at an agent's usage limit: `wait` for its end and continue, `ask` a person (if the "
         "job may ask), or `fail` the job.",
     ),
     Setting(
