@@ -2,7 +2,8 @@
 
 In a pipe: id, status, agent, label, created_at and the first line of the prompt, separated by tabs. When --limit omits
 jobs, the last line (on stderr) reports this. A terminal shows the host of each job if they ran on several. --json
-prints every job and ignores --limit. With --everywhere the first column is the store; with --json, each store holds its jobs.
+prints every job and ignores --limit. With --everywhere the first column is the store; with --json, each store holds its
+jobs.
 """
 
 from __future__ import annotations
