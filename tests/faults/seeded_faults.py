@@ -234,7 +234,7 @@ MUTANTS = [
         old="if losses >= job.max_losses:", new="if losses > job.max_losses:", caught_by="tests/unit/test_sweep.py",
     ),
     Mutant(
-        name="a job is completed and nobody looks at its artifacts", file="src/mam/jobs/acts.py",
+        name="a job is completed without a check of its artifacts", file="src/mam/jobs/acts.py",
         old="    if artifacts_unchecked and job.expected_artifacts:\n", new="    if False:\n",
         caught_by="tests/unit/test_registry.py",
     ),
@@ -245,7 +245,7 @@ MUTANTS = [
         caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
     ),
     Mutant(
-        name="a lock file that was replaced is believed", file=f"{FILES}/lock.py",
+        name="a lock file that was replaced is trusted", file=f"{FILES}/lock.py",
         old="    return (mine.st_dev, mine.st_ino) == (theirs.st_dev, theirs.st_ino)", new="    return bool(mine and theirs)",
         caught_by="tests/files/test_lock.py",
     ),
