@@ -10,12 +10,12 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Mount
-from starlette.staticfiles import StaticFiles
 
 from mam.serve.endpoint import endpoints
 from mam.serve.hardening import Hardening
 from mam.serve.login import login_routes
-from mam.serve.pages.routes import page_routes
+from mam.serve.pages.routes import page_not_found, page_routes
+from mam.serve.pages.static_files import PageFiles
 from mam.serve.problems import TITLES, Problem, facts_of, problem_response
 from mam.serve.routes import ROUTES
 
@@ -51,9 +51,10 @@ def create_app(server: Server) -> Starlette:
     return Starlette(
         routes=[
             Mount("/api/v1", routes=endpoints(server, ROUTES)),
-            Mount("/static", StaticFiles(directory=STATIC)),
+            Mount("/static", PageFiles(directory=STATIC)),
             *login_routes(server),
             *page_routes(server),
+            *page_not_found(server),  # behind every other route
         ],
         middleware=[
             Middleware(Hardening, settings=server.settings),
