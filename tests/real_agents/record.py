@@ -113,7 +113,7 @@ def _launch(
     agent: str, prompt: str, permissions: str, here: str, session: str | None
 ) -> tuple[list[str], dict[str, str], bytes]:
     adapter = load_adapter(agent, Config())
-    job = running(agent=agent, prompt=prompt, permissions=permissions)
+    job = running(agent=agent, prompt=prompt, permissions=permissions, may_ask=False)
     if session is not None:
         about = {"name": agent, "session": session}
         job = job.replace(run={"host": os.uname().nodename, "place": here, "agent": about})

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from mam.agent_table import CODING_AGENTS
 from mam.config.settings import Config
 from mam.registry import Registry
 from mam.work.context import WorkerContext
@@ -37,7 +38,9 @@ class Shop:
         self.shown: list[str] = []
 
     def job(self, prompt: str, **choices: Any) -> str:
+        """Recorded agents cannot ask, so their jobs may not, unless a test chooses otherwise."""
         choices = {"agent": "shell", "workdir": str(self.place), "origin_host": os.uname().nodename, **choices}
+        choices = {"may_ask": choices["agent"] not in CODING_AGENTS, **choices}
         return self.registry.register(prompt=prompt, **choices).job.job_id
 
     def get(self, job_id: str) -> Job:

@@ -294,7 +294,10 @@ def test_rights_are_mapped_and_recorded(
     monkeypatch.setenv("PATH", str(replay.folder))
 
     launch = load_adapter(agent, Config()).launch(
-        running(agent=agent, permissions=permissions), "do it", WorkDir(path=str(tmp_path), kind="workdir"), ""
+        running(agent=agent, permissions=permissions, may_ask=False),
+        "do it",
+        WorkDir(path=str(tmp_path), kind="workdir"),
+        "",
     )
 
     assert launch is not None

@@ -53,7 +53,7 @@ class OpenCodeConversation(ConversationReader):
             case "reasoning":
                 return [Thought(text=str(get_path(part, "text") or ""))]
             case "tool_use":
-                return _tool(part)
+                return _tool(part, self.asked_calls)
             case "step_finish":
                 return self._finish(part)
             case "error":
@@ -87,13 +87,13 @@ class OpenCodeConversation(ConversationReader):
         return [] if cost == Cost() else [cost]
 
 
-def _tool(part: object) -> Iterator[Item]:
+def _tool(part: object, asked_calls: set[str]) -> Iterator[Item]:
     state, tool = get_path(part, "state"), str(get_path(part, "tool"))
     given, status, error = get_path(state, "input"), get_path(state, "status"), get_path(state, "error")
     if tool == "todowrite" and status != "error":
         yield Plan(steps=tuple(_steps(given)))
         return
-    if tool == "question":
+    if tool == "question" and get_path(part, "callID") not in asked_calls:
         question, choices = first_question(given)
         yield Asked(question=question, choices=choices)
     verb, target = describe_tool(tool, given)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from mam.conversation.items import INFO, Line, Notice
+from mam.conversation.items import INFO, Asked, Line, Notice
 from mam.conversation.lines import LineSplitter
 from mam.util.strict_json import safe_json
+from mam.work.reports.questions import ANSWERED, ASKED
+from mam.work.reports.report import get_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 class ConversationReader(ABC):
     def __init__(self) -> None:
         self._lines = LineSplitter()
+        self.asked_calls: set[str] = set()
+        """The agent's names of the tool uses about which it asked."""
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """The items of the lines that are complete now. A part of a line waits for its rest."""
@@ -49,10 +53,23 @@ class ConversationReader(ABC):
             return None
         try:
             message = safe_json(data)
-            found = self.read_message(message) if isinstance(message, dict) else None
+            if not isinstance(message, dict):
+                return None
+            if message.get("type") in (ASKED, ANSWERED):
+                return [self._question(message)]
+            found = self.read_message(message)
             return None if found is None else list(found)
         except Exception:  # an agent may print anything; the line is then shown as it is
             return None
+
+    def _question(self, message: Json) -> Item:
+        """A line of a driver about a question of the job."""
+        if message["type"] == ASKED:
+            self.asked_calls.add(str(message.get("call")))
+            return Asked(question=str(message.get("text")), choices=tuple(map(str, get_list(message, "choices"))))
+        said = message.get("text")
+        answer = f"answered: {message.get('outcome')}"
+        return Notice(text=answer if not isinstance(said, str) else f"{answer}, {said}", level=INFO)
 
 
 class PlainReader(ConversationReader):

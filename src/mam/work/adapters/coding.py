@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from abc import ABC, abstractmethod
 from importlib import import_module
 
@@ -10,6 +11,7 @@ from mam.agent_table import AGENTS, load
 from mam.errors import AgentNotFound
 from mam.jobs.resuming import has_brief, resumable_conversation
 from mam.machine.environment import find_program
+from mam.util.frozen import Frozen
 from mam.work.adapters.port import REPORT, Launch
 
 TYPE_CHECKING = False
@@ -26,6 +28,29 @@ DOOR_VERBS = ("publish", "heartbeat", "complete", "fail", "ask")
 and an agent that may not run commands must not get one run by registering it."""
 
 
+class AgentStart(Frozen):
+    """What one start of an agent depends on."""
+
+    program: str
+    permissions: str
+    model: str | None
+    args: tuple[str, ...]
+    """The user's own."""
+    session: str | None
+    private: str
+    workdir: str
+
+
+class Asking(Frozen):
+    """The start of an agent that can ask a person."""
+
+    argv: tuple[str, ...]
+    way: str
+    """For the record: through what the agent asks."""
+    passed: tuple[str, ...] = ()
+    """For the record: what gives it its permissions, if it is not what other jobs get."""
+
+
 class CodingAdapter(ABC):
     """An agent that reads its brief from stdin and reports the outcome in its output."""
 
@@ -37,7 +62,7 @@ class CodingAdapter(ABC):
         """`settings` is the table `[agents.NAME]`."""
         self._settings = settings
 
-    def launch(self, job: Job, brief: str, workdir: WorkDir, _private: str) -> Launch:
+    def launch(self, job: Job, brief: str, workdir: WorkDir, private: str) -> Launch:
         kind = AGENTS[self.name]
         session = resumable_conversation(job, os.uname().nodename, workdir.path)
         program = find_agent_program(kind)
@@ -47,8 +72,18 @@ class CodingAdapter(ABC):
         check_added_args(kind, program, added)
         chosen = [*([] if model is None else ["--model", model]), *added]
         own = {"model": model, "args": added, "env": sorted(self._settings.get("env", {}))}
+        argv = (program, *self.command_args([*arguments, *chosen], session))
+        if job.may_ask:
+            start = AgentStart(
+                program=program, permissions=job.permissions, model=model, args=tuple(added), session=session,
+                private=private, workdir=workdir.path,
+            )  # fmt: skip
+            asking = self.asking(start)
+            if asking is not None:
+                argv, passed = asking.argv, list(asking.passed or passed)
+                own["asks"] = asking.way
         return Launch(
-            argv=(program, *self.command_args([*arguments, *chosen], session)),
+            argv=argv,
             env={**self._settings.get("env", {}), **env},
             stdin=brief.encode(errors="replace"),
             success=REPORT,
@@ -57,6 +92,10 @@ class CodingAdapter(ABC):
             login=kind.login,
             read_session_file=self.read_session_file,
         )
+
+    def asking(self, _start: AgentStart) -> Asking | None:
+        """How to start the agent so that it can ask a person; None if it can only be started as for other jobs."""
+        return None
 
     @abstractmethod
     def permission_args(self, permissions: str) -> tuple[list[str], dict[str, str]]:
@@ -83,7 +122,7 @@ def check_added_args(kind: AgentKind, program: str, args: Sequence[str]) -> None
         )
     unknown = unknown_options(program, module.HELP, options)
     if unknown:
-        why = f"{kind.program} knows no option {unknown[0]}; mend args in [agents.{kind.name}]"
+        why = f"{kind.program} knows no option {unknown[0]}; correct args in [agents.{kind.name}]"
         raise AgentNotFound(agent=kind.name, why=why)
 
 
@@ -99,3 +138,8 @@ def permission_record(job: Job, passed: Sequence[str], session: str | None) -> J
     """For the record: the job's permissions, and the arguments and variables that passed them to the agent."""
     resumed = {} if session is None else {"resumed": session, **({"briefed": True} if has_brief(job) else {})}
     return {"name": job.agent, "permissions": job.permissions, "passed": list(passed), **resumed}
+
+
+def driver_argv(agent: str, *words: str) -> tuple[str, ...]:
+    """The command of mam's driver for an agent. Python adds no directory of the job to its path."""
+    return (sys.executable, "-P", "-m", f"mam.work.drivers.{agent}", *words)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import json
 
-from mam.work.adapters.coding import DOOR_VERBS, CodingAdapter
+from mam.work.adapters.coding import DOOR_VERBS, Asking, CodingAdapter, driver_argv
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Json
+    from mam.work.adapters.coding import AgentStart
     from mam.work.adapters.port import Adapter
 
 HELP = (("run", "--help"),)
@@ -21,7 +22,7 @@ _RULES: dict[str, Json] = {
     "edit": {"edit": "allow", "bash": {"*": "ask", **_REPORTING}, "webfetch": "ask", "external_directory": "ask"},
     "full": {"*": "allow", "bash": "allow", "edit": "allow", "webfetch": "allow", "external_directory": "allow"},
 }
-"""OpenCode denies what it would ask, since no person is there to answer."""
+"""`opencode run` denies what it would ask."""
 
 
 class OpenCodeAdapter(CodingAdapter):
@@ -29,6 +30,14 @@ class OpenCodeAdapter(CodingAdapter):
 
     def permission_args(self, permissions: str) -> tuple[list[str], dict[str, str]]:
         return [], {"OPENCODE_PERMISSION": json.dumps(_RULES[permissions])}
+
+    def asking(self, start: AgentStart) -> Asking | None:
+        """The user's arguments are those of `opencode run`."""
+        if start.permissions == "full" or start.args:
+            return None
+        given = (("--model", start.model), ("--session", start.session))
+        words = [word for option, value in given if value is not None for word in (option, value)]
+        return Asking(argv=driver_argv(self.name, *words, "--", start.program), way="serve")
 
     def command_args(self, own_args: list[str], session: str | None) -> list[str]:
         """With its log, which mam reads too: stdout shows nothing while the vendor does not answer."""

@@ -67,17 +67,21 @@ class CodexReader(Reader):
         elif kind == "command_execution":
             output = get_path(item, "aggregated_output")
             failed = get_path(item, "status") == "failed" and isinstance(output, str)
-            if get_path(item, "status") == "declined" or (failed and _STOPPED.search(str(output))):
-                self.report.deny("a command")
+            if self._was_refused(item) or (failed and _STOPPED.search(str(output))):
+                self.report.deny_stopped("a command")
             return "runs a command" if is_new else None
         elif kind == "file_change":
             paths = [get_path(change, "path") for change in get_list(item, "changes")]
-            if get_path(item, "status") in ("declined", "failed"):
-                self.report.deny("an edit")
+            if self._was_refused(item) or get_path(item, "status") == "failed":
+                self.report.deny_stopped("an edit")
             return tool_summary("edits", paths[0]) if paths and not is_new else None
         elif kind in ("mcp_tool_call", "web_search"):
             return tool_summary(get_path(item, "tool") or kind) if is_new else None
         return None
+
+    def _was_refused(self, item: object) -> bool:
+        """Whether it was declined without a question; an answer has a line of its own."""
+        return get_path(item, "status") == "declined" and get_path(item, "id") not in self.report.answered_calls
 
     def _completed(self, message: Json) -> None:
         report = self.report
@@ -106,11 +110,15 @@ def read_rollout(lines: Iterable[bytes], since: str, report: Report) -> None:
         if not str(get_path(message, "timestamp")) >= since:
             continue
         kind, output = get_path(message, "payload", "type"), get_path(message, "payload", "output")
-        if kind in ("function_call_output", "custom_tool_call_output") and _was_stopped(output):
-            report.deny("a command" if kind == "function_call_output" else "an edit")
+        if kind in ("function_call_output", "custom_tool_call_output"):
+            if get_path(message, "payload", "call_id") in report.answered_calls:
+                report.forget_stopped()
+            elif _was_stopped(output):
+                report.deny_stopped("a command" if kind == "function_call_output" else "an edit")
         elif kind in ("function_call", "custom_tool_call"):
             report.asked = None
-            if get_path(message, "payload", "name") == "request_user_input":
+            is_answered = get_path(message, "payload", "call_id") in report.answered_calls
+            if get_path(message, "payload", "name") == "request_user_input" and not is_answered:
                 report.ask(_question(get_path(message, "payload", "arguments")))
     report.discount(**earlier)
 

@@ -81,12 +81,12 @@ class OpenCodeReader(Reader):
         state, tool = get_path(message, "part", "state"), get_path(message, "part", "tool")
         error = get_path(state, "error")
         self.report.asked = None
-        if "question" in (
-            tool,
-            get_path(state, "input", "tool"),
-        ):  # without that tool it is `invalid`
+        has_answer = get_path(message, "part", "callID") in self.report.answered_calls
+        is_question = "question" in (tool, get_path(state, "input", "tool"))  # without that tool it is `invalid`
+        if is_question and not has_answer:
             self.report.ask(get_path(next(iter(get_list(state, "input", "questions")), None), "question"))
-        if get_path(state, "status") == "error" and isinstance(error, str) and _REJECTED.search(error):
+        is_rejected = get_path(state, "status") == "error" and isinstance(error, str) and _REJECTED.search(error)
+        if is_rejected and not has_answer:
             self.report.deny(tool)
         return tool_summary(tool, get_path(state, "input", "filePath"))
 

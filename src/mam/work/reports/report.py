@@ -15,6 +15,7 @@ from mam.util.frozen import Frozen
 from mam.util.notices import storable_text
 from mam.util.strict_json import safe_json
 from mam.work.reports.line_buffer import LineBuffer
+from mam.work.reports.questions import ANSWERED, ASKED, read_question
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ anything else."""
 WORDS_LIMIT = 400
 RESULT_LIMIT = 64 * 1024
 DENIED_LIMIT = 20
+ANSWERED_LIMIT = 10_000
 ERROR_LIMIT = 4096
 """How much of a line of stderr is read."""
 FRUITLESS_STEPS = 6
@@ -62,7 +64,13 @@ class Report:
         self.tokens: dict[str, int] = {}
         self.cost_usd: float | None = None
         self.denied: list[str] = []
-        """What the agent wanted to do and was not allowed to do."""
+        """What the agent wanted to do and was not allowed to do, although no one decided so."""
+        self.denials = 0
+        """How often a person or a rule refused what the agent wanted to do, which is no failure."""
+        self.answered_calls: set[str] = set()
+        """The agent's names of the tool uses about which it asked."""
+        self._stopped: list[str] = []
+        """Those of `denied` that a sandbox stopped. The agent may still ask for them."""
         self.asked: str | None = None
         """The question, if the agent's last tool was the one that asks its user."""
         self.problem: AgentProblem | None = None
@@ -111,6 +119,26 @@ class Report:
         if name not in self.denied and len(self.denied) < DENIED_LIMIT:
             self.denied.append(name)
 
+    def deny_stopped(self, what: object) -> None:
+        """The same for what a sandbox stopped, until a decision shows that the agent has asked for it."""
+        count = len(self.denied)
+        self.deny(what)
+        self._stopped += self.denied[count:]
+
+    def note_answer(self, call: str, tool: object, *, is_denied: bool, is_undecided: bool) -> None:
+        """A question about a tool's use was closed: by a person or a rule, or undecided."""
+        if len(self.answered_calls) < ANSWERED_LIMIT:
+            self.answered_calls.add(call)
+        self.forget_stopped()
+        if is_undecided:
+            self.deny(tool)
+        elif is_denied:
+            self.denials += 1
+
+    def forget_stopped(self) -> None:
+        self.denied = [what for what in self.denied if what not in self._stopped]
+        self._stopped = []
+
     def ask(self, question: object) -> None:
         self.asked = one_line(question, 200) or "a question"
 
@@ -150,7 +178,7 @@ class Report:
             "cost_usd": self.cost_usd if reckoned is None else reckoned,
             "cost_from": None if reckoned is None else FROM_PRICES,
             "briefed": self.has_answered or None, "gone": (self.is_gone and not self.has_answered) or None,
-            "denied": self.denied or None, "strange_lines": self.unknown_lines or None,
+            "denied": self.denied or None, "denials": self.denials or None, "strange_lines": self.unknown_lines or None,
         }  # fmt: skip
         unknown = {"cost_usd": None} if self.tokens else {}
         return unknown | {name: fact for name, fact in facts.items() if fact is not None}
@@ -219,6 +247,8 @@ class Reader(ABC):
             self.report.unknown_lines += 1
             return None
         try:
+            if message.get("type") in (ASKED, ANSWERED):
+                return read_question(message, self.report)
             return self.read_message(message)
         except Exception:  # a vendor may send anything; a line that is not understood must not stop the reader
             self.report.unknown_lines += 1

@@ -1,0 +1,58 @@
+"""The lines that a driver prints: those of the agent's own headless program, and two of mam about questions.
+
+The readers of the agent's output understand both, so a job that may ask is judged and shown like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from mam.util.encoding import to_bytes, write_all
+from mam.work.asking.port import ANSWER
+from mam.work.reports.questions import ANSWERED, ASKED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mam.jobs.question import Draft
+    from mam.jobs.record import Json
+    from mam.work.asking.port import Decision
+
+_STDOUT = 1
+
+
+class Printer:
+    """Prints whole lines; any thread may call it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def line(self, message: Json) -> None:
+        with self._lock:
+            try:
+                write_all(_STDOUT, to_bytes(message) + b"\n")
+            except OSError:
+                os._exit(1)  # the keeper has closed the pipe: the attempt is over
+
+    def error(self, text: str) -> None:
+        """One line on stderr, where the reader looks for the reason of a failure."""
+        with self._lock:
+            try:
+                os.write(2, f"Error: {' '.join(text.split())}\n".encode(errors="replace"))
+            except OSError:
+                return
+
+
+def asked_line(call: str, draft: Draft) -> Json:
+    """`call` is the agent's name of the tool's use."""
+    shown = {"kind": draft.kind, "tool": draft.tool, "text": draft.text, "choices": list(draft.choices)}
+    return {"type": ASKED, "call": call, **{name: value for name, value in shown.items() if value}}
+
+
+def answered_line(call: str, tool: str | None, decision: Decision) -> Json:
+    facts: Json = {
+        "outcome": decision.outcome, "decided": decision.decided, "tool": tool, "question": decision.question,
+        "text": decision.text if decision.outcome == ANSWER else decision.reason,
+        "undecided": decision.is_undecided or None,
+    }  # fmt: skip
+    return {"type": ANSWERED, "call": call, **{name: value for name, value in facts.items() if value is not None}}
