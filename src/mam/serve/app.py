@@ -15,8 +15,8 @@ from mam.serve.endpoint import endpoints
 from mam.serve.hardening import Hardening
 from mam.serve.login import login_routes
 from mam.serve.mcp_endpoint import mcp_routes
-from mam.serve.pages.routes import page_routes
-            *page_not_found(server),  # behind every other route
+from mam.serve.pages.routes import page_not_found, page_routes
+from mam.serve.pages.static_files import PageFiles
 from mam.serve.problems import TITLES, Problem, facts_of, problem_response
 from mam.serve.routes import ROUTES
 
