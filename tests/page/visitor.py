@@ -10,7 +10,7 @@ from mam.stores.sqlite.store import SqliteStore
 from mam.util.clock import SystemClock
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page, StorageState
+    from playwright.sync_api import Browser, BrowserContext, Dialog, Page, StorageState
     from tools.scene.server import SceneServer
 
     from mam.jobs.record import Job
@@ -48,7 +48,7 @@ class Visitor:
         page = self.context(**options).new_page()
         page.on("console", self._note)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("dialog", lambda dialog: (self.problems.append(f"dialog {dialog.message}"), dialog.dismiss())[0])
+        page.on("dialog", self._refuse)
         page.goto(self.server.url + path)
         return page
 
@@ -65,6 +65,10 @@ class Visitor:
         from mam.stores.port import Query
 
         return next(self.registry.select(Query()))
+
+    def _refuse(self, dialog: Dialog) -> None:
+        self.problems.append(f"dialog {dialog.message}")
+        dialog.dismiss()
 
     def _note(self, message: Any) -> None:
         if message.type == "error" and "Failed to load resource" not in message.text:
