@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.routing import Mount
+from starlette.routing import Mount, Router
 
 from mam.serve.endpoint import endpoints
 from mam.serve.hardening import Hardening
@@ -49,9 +49,9 @@ def create_app(server: Server) -> Starlette:
             return problem_response(facts_of(found), server.settings.path_prefix)
         return problem_response(facts_of(error), server.settings.path_prefix)
 
-    return Starlette(
+    app = Starlette(
         routes=[
-            Mount("/api/v1", routes=endpoints(server, ROUTES)),
+            Mount("/api/v1", Router(endpoints(server, ROUTES), redirect_slashes=False)),
             Mount("/static", PageFiles(directory=STATIC)),
             *mcp_routes(server),
             *login_routes(server),
@@ -65,3 +65,5 @@ def create_app(server: Server) -> Starlette:
         exception_handlers={HTTPException: problem, Problem: problem, Exception: problem},
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False
+    return app
