@@ -159,7 +159,8 @@ class Responses:
         if isinstance(answer, Call):
             space, _, name = answer.tool.rpartition(".")
             return {
-                "type": "function_call", **({"namespace": space} if space else {}), "id": f"fc_{answer.number}", "call_id": f"call_{answer.number}",
+                **({"namespace": space} if space else {}), "type": "function_call",
+                "id": f"fc_{answer.number}", "call_id": f"call_{answer.number}",
                 "name": name, "arguments": json.dumps(answer.arguments), "status": "completed",
             }  # fmt: skip
         content = {"type": "refusal", "refusal": answer.text} if answer.refused else {

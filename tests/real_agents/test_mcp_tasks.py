@@ -44,12 +44,15 @@ def test_claude_follows_a_job_as_a_task(live: Live, model: ModelServer) -> None:
 def _start(live: Live) -> None:
     """As its user does, and not as a session of mam."""
     config = live.mam.here.parent / "mcp.json"
-    config.write_text(json.dumps({"mcpServers": {"mam": {"command": "mam", "args": ["mcp"]}}}), "utf-8")
+    asked = live.mam.here.parent / "asked.jsonl"
+    server = {"command": "sh", "args": ["-c", f"tee {asked} | mam mcp"]}
+    config.write_text(json.dumps({"mcpServers": {"mam": server}}), "utf-8")
     live.mam.env["ENABLE_TOOL_SEARCH"] = "false"
     options = ("--mcp-config", str(config), "--strict-mcp-config", "--allowedTools", "mcp__mam__submit")
     window = ("-d", "-s", "claude", "-x", "140", "-y", "50", "-c", str(live.mam.here))
     live.tmux("new-session", *window, "claude", *options)
     _await_screen(live, "❯")
+    await_that(lambda: asked.exists() and "prompts/list" in asked.read_text("utf-8"), longest=LONGEST)
 
 
 def _type(live: Live, text: str) -> None:
