@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.routing import Mount
+from starlette.routing import Mount, Router
 from starlette.staticfiles import StaticFiles
 
 from mam.serve.endpoint import endpoints
@@ -49,9 +49,9 @@ def create_app(server: Server) -> Starlette:
             return problem_response(facts_of(found), server.settings.path_prefix)
         return problem_response(facts_of(error), server.settings.path_prefix)
 
-    return Starlette(
+    app = Starlette(
         routes=[
-            Mount("/api/v1", routes=endpoints(server, ROUTES)),
+            Mount("/api/v1", Router(endpoints(server, ROUTES), redirect_slashes=False)),
             Mount("/static", StaticFiles(directory=STATIC)),
             *mcp_routes(server),
             *login_routes(server),
@@ -64,3 +64,5 @@ def create_app(server: Server) -> Starlette:
         exception_handlers={HTTPException: problem, Problem: problem, Exception: problem},
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False
+    return app
