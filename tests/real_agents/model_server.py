@@ -190,7 +190,7 @@ def steps_of(request: Request) -> tuple[list[tuple[str, str]] | None, int]:
 def found_in(request: Request, pattern: re.Pattern[str]) -> str:
     """What a tool named last."""
     for heard in reversed(request.heard):
-        names = [next(filter(None, found.groups())) for found in pattern.finditer(heard.text)]
+        names: list[str] = [next(filter(None, found.groups())) for found in pattern.finditer(heard.text)]
         if names:
             return names[-1]
     return "none"
