@@ -10,11 +10,12 @@ from mam.jobs.question import PERMISSION, QUESTION, TEXT_LIMIT, check_draft
 from mam.work.asking.port import Decision
 from mam.work.drivers import codex_requests, opencode_requests
 from mam.work.drivers.codex_items import CodexItems
-from mam.work.drivers.drafts import fitting, is_decided_refusal, permission_draft, question_draft, refusal, script_of
+from mam.work.drivers.drafts import fitting, permission_draft, question_draft, refusal, script_of
 from mam.work.drivers.lines import answered_line, asked_line
 from mam.work.drivers.opencode_events import OpenCodeEvents
 from mam.work.reports.codex import CodexReader, read_rollout
 from mam.work.reports.opencode import OpenCodeReader
+from mam.work.reports.questions import is_decided_refusal
 from mam.work.reports.report import Reader
 
 ALLOWED = Decision(outcome="allow", decided="person", question=1)
@@ -259,7 +260,7 @@ def fed(reader: Reader, lines: list[dict[str, Any]]) -> Any:
 
 def decided(decision: Decision) -> list[dict[str, Any]]:
     draft = opencode_requests.permission_of(ASKED)
-    return [asked_line("call_1", draft), answered_line("call_1", draft.tool, decision)]
+    return [asked_line("call_1", draft), answered_line("call_1", draft, decision)]
 
 
 REJECTED = {

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from mam.work.adapters.coding import DOOR_VERBS, CodingAdapter
+import shlex
+
+from mam.agents.hook_setup import merged_settings, own_settings
+from mam.util.encoding import to_bytes
+from mam.work.adapters.coding import DOOR_VERBS, Asking, CodingAdapter, driver_argv
+from mam.work.drivers.claude_hook import hooks
+from mam.work.job_dir import write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.record import Json
+    from mam.work.adapters.coding import AgentStart
     from mam.work.adapters.port import Adapter
 
 HELP = (("--help",),)
@@ -15,6 +22,7 @@ FLAGS = (
     "--model",
 )  # fmt: skip
 
+_FORMAT = ("--print", "--output-format", "stream-json", "--verbose")
 _MODES = {"ask": "default", "edit": "acceptEdits", "full": "bypassPermissions"}
 _REPORTING = ",".join(f"Bash(mam {verb}:*)" for verb in DOOR_VERBS)
 
@@ -26,13 +34,25 @@ class ClaudeCodeAdapter(CodingAdapter):
         allowed = [] if permissions == "full" else ["--allowedTools", _REPORTING]
         return ["--permission-mode", _MODES[permissions], *allowed], {}
 
+    def asking(self, start: AgentStart) -> Asking | None:
+        """By a hook that waits for the answer. Claude Code takes one `--settings`, so the user's own is merged into it;
+        it may hold secrets, which a command line must not."""
+        arguments, _ = self.permission_args(start.permissions)
+        own, rest = own_settings(list(start.args), start.workdir)
+        settings = to_bytes(merged_settings(own, {"hooks": hooks(shlex.join(driver_argv("claude_hook")))}))
+        word = settings.decode()
+        if own:
+            word = f"{start.private}.settings.json"
+            write_private(word, settings)
+        model = [] if start.model is None else ["--model", start.model]
+        resumed = [] if start.session is None else ["--resume", start.session]
+        argv = (start.program, *_FORMAT, *arguments, "--settings", word, *model, *rest, *resumed)
+        return Asking(argv=argv, way="hook")
+
     def command_args(self, own_args: list[str], session: str | None) -> list[str]:
         """No person can answer a question here, so the tool that asks one is disabled."""
-        return [
-            "--print", "--output-format", "stream-json", "--verbose", "--disallowedTools", "AskUserQuestion",
-            *own_args,
-            *([] if session is None else ["--resume", session]),
-        ]  # fmt: skip
+        resumed = [] if session is None else ["--resume", session]
+        return [*_FORMAT, "--disallowedTools", "AskUserQuestion", *own_args, *resumed]
 
 
 def adapter(settings: Json) -> Adapter:

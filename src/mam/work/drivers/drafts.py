@@ -14,6 +14,7 @@ import shlex
 from mam.jobs.question import CHOICES_LIMIT, PERMISSION, QUESTION, RULE, Draft
 from mam.util.notices import storable_text
 from mam.work.asking.port import Decision
+from mam.work.reports.questions import REFUSED_BY_PERSON, REFUSED_BY_RULE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ INPUT_LIMIT = 160 * 1024
 _SHOWN = 8 * 1024
 _MOST_TEXTS = 16
 _SHELLS = ("bash", "sh", "zsh", "dash")
-REFUSED_BY_PERSON = "A person refused this"
-REFUSED_BY_RULE = "A rule of the user refuses this"
 GO_ON = "Continue without it, or find another way that is allowed."
 
 
@@ -52,11 +51,6 @@ def refusal(decision: Decision) -> str:
         return decision.message
     who = REFUSED_BY_RULE if decision.decided == RULE else REFUSED_BY_PERSON
     return f"{who}: {decision.reason}" if decision.reason else f"{who}. {GO_ON}"
-
-
-def is_decided_refusal(message: object) -> bool:
-    """Whether a refusal that the agent reports was decided by a person or a rule."""
-    return isinstance(message, str) and message.startswith((REFUSED_BY_PERSON, REFUSED_BY_RULE))
 
 
 def script_of(command: object) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mam.util.strict_json import safe_json
 from mam.work.reports.problems import epoch_ms, problem_from_text
+from mam.work.reports.questions import is_decided_refusal
 from mam.work.reports.report import (
     BILLING,
     DECLINED,
@@ -66,6 +67,7 @@ class ClaudeCodeReader(Reader):
     def __init__(self) -> None:
         super().__init__()
         self._resets_at_ms: int | None = None
+        self._asking_call: object = ""
         self._last_error: AgentProblem | None = None
         """The problem in the last error line, which is more precise than the result that follows it."""
 
@@ -80,7 +82,9 @@ class ClaudeCodeReader(Reader):
             case "rate_limit_event":
                 if get_path(message, "rate_limit_info", "status") == "rejected":
                     self._resets_at_ms = epoch_ms(get_path(message, "rate_limit_info", "resetsAt"))
-            case "user" | "stream_event" | "tool_progress":
+            case "user":
+                self._tool_results(message)
+            case "stream_event" | "tool_progress":
                 pass
             case _:
                 self.report.unknown_lines += 1
@@ -92,10 +96,23 @@ class ClaudeCodeReader(Reader):
                 self.report.set_session(message.get("session_id"))
                 self.report.version = one_line(message.get("claude_code_version"), 40)
             case "permission_denied":
-                self.report.deny(message.get("tool_name"))
+                self._deny(message.get("tool_name"), message.get("tool_use_id"), message.get("message"))
             case "api_retry":
                 return self._retry(message)
         return None
+
+    def _deny(self, tool: object, call: object, said: object) -> None:
+        """A denial comes in a line of its own, with what mam's hook said, and again in the result."""
+        if is_decided_refusal(said) and call not in self.report.answered_calls:
+            self.report.note_answer(str(call), tool, is_denied=True, is_undecided=False)
+        elif call not in self.report.answered_calls:
+            self.report.deny(tool)
+
+    def _tool_results(self, message: Json) -> None:
+        """The answer to a question is the result of the tool that asked it."""
+        for block in get_list(message, "message", "content"):
+            if get_path(block, "tool_use_id") == self._asking_call and get_path(block, "is_error") is not True:
+                self.report.asked = None
 
     def _retry(self, message: Json) -> str | None:
         """Claude Code retries for minutes; without a login this is useless."""
@@ -123,6 +140,7 @@ class ClaudeCodeReader(Reader):
                 progress = tool_summary(get_path(block, "name"), get_path(block, "input", "file_path"))
                 self.report.asked = None
                 if get_path(block, "name") == "AskUserQuestion":
+                    self._asking_call = get_path(block, "id")
                     self.report.ask(get_path(next(iter(get_list(block, "input", "questions")), None), "question"))
             elif get_path(block, "type") == "text" and message.get("parent_tool_use_id") is None:
                 self.report.set_last_message(get_path(block, "text"))
@@ -166,7 +184,7 @@ class ClaudeCodeReader(Reader):
             report.set_session(message.get("session_id"))
         self._count(message)
         for denial in get_list(message, "permission_denials"):
-            report.deny(get_path(denial, "tool_name"))
+            self._deny(get_path(denial, "tool_name"), get_path(denial, "tool_use_id"), None)
         if message.get("stop_reason") == "refusal":
             report.problem = AgentProblem(kind=DECLINED, text=one_line(message.get("result")) or "the model declined")
         elif message.get("is_error") is True or message.get("subtype") != "success":
