@@ -15,7 +15,6 @@ from mam.work.drivers.lines import answered_line, asked_line
 from mam.work.drivers.opencode_events import OpenCodeEvents
 from mam.work.reports.codex import CodexReader, read_rollout
 from mam.work.reports.opencode import OpenCodeReader
-from mam.work.reports.questions import is_decided_refusal
 from mam.work.reports.report import Reader
 
 ALLOWED = Decision(outcome="allow", decided="person", question=1)
@@ -86,8 +85,8 @@ def test_choices_that_cannot_be_told_apart_are_part_of_the_text() -> None:
 def test_a_refusal_tells_the_model_who_decided() -> None:
     assert refusal(DENIED) == "A person refused this: use a branch"
     assert refusal(BY_RULE).startswith("A rule of the user refuses this.")
-    assert [is_decided_refusal(refusal(one)) for one in (DENIED, BY_RULE, LATE, GONE)] == [True, True, False, False]
-    assert not is_decided_refusal(None)
+    assert refusal(LATE) == "No one answered before the deadline, so this is refused."
+    assert refusal(GONE) == "No one will answer this: the attempt has ended."
 
 
 # -- Codex -----------------------------------------------------------------------------------------------------------

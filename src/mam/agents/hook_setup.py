@@ -75,9 +75,9 @@ def mam_command() -> str:
 
 def add_claude_hooks(command: list[str], root: str, workdir: str) -> Launched:
     program, *words = command
-    own, words = own_settings(words, workdir)
+    own, words = _own_settings(words, workdir)
     path = os.path.join(root, "settings.json")
-    replace_json_file(path, merged_settings(own, _claude_settings(root)))
+    replace_json_file(path, _merged(own, _claude_settings(root)))
     return [program, "--settings", path, *words], {}
 
 
@@ -92,7 +92,7 @@ def _claude_settings(root: str) -> dict[str, Any]:
     }
 
 
-def own_settings(words: list[str], workdir: str) -> tuple[dict[str, Any], list[str]]:
+def _own_settings(words: list[str], workdir: str) -> tuple[dict[str, Any], list[str]]:
     """The user's own `--settings` and the command without them, because Claude Code accepts the option once."""
     for at, word in enumerate(words):
         option, equals, value = word.partition("=")
@@ -121,13 +121,13 @@ def _read_settings(given: str, workdir: str) -> dict[str, Any]:
     return found
 
 
-def merged_settings(own: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+def _merged(own: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
     """Merge tables and join lists; for a single value the user's own takes precedence."""
     merged = dict(own)
     for name, value in added.items():
         held = own.get(name)
         if isinstance(held, dict) and isinstance(value, dict):
-            merged[name] = merged_settings(held, value)
+            merged[name] = _merged(held, value)
         elif isinstance(held, list) and isinstance(value, list):
             merged[name] = [*held, *value]
         elif name not in own:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-
-from mam.agents.hook_setup import merged_settings, own_settings
-from mam.util.encoding import to_bytes
 from mam.work.adapters.coding import DOOR_VERBS, Asking, CodingAdapter, driver_argv
-from mam.work.drivers.claude_hook import hooks
-from mam.work.job_dir import write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,19 +29,11 @@ class ClaudeCodeAdapter(CodingAdapter):
         return ["--permission-mode", _MODES[permissions], *allowed], {}
 
     def asking(self, start: AgentStart) -> Asking | None:
-        """By a hook that waits for the answer. Claude Code takes one `--settings`, so the user's own is merged into it;
-        it may hold secrets, which a command line must not."""
         arguments, _ = self.permission_args(start.permissions)
-        own, rest = own_settings(list(start.args), start.workdir)
-        settings = to_bytes(merged_settings(own, {"hooks": hooks(shlex.join(driver_argv("claude_hook")))}))
-        word = settings.decode()
-        if own:
-            word = f"{start.private}.settings.json"
-            write_private(word, settings)
         model = [] if start.model is None else ["--model", start.model]
         resumed = [] if start.session is None else ["--resume", start.session]
-        argv = (start.program, *_FORMAT, *arguments, "--settings", word, *model, *rest, *resumed)
-        return Asking(argv=argv, way="hook")
+        argv = driver_argv("claude_code", start.program, *_FORMAT, *arguments, *model, *start.args, *resumed)
+        return Asking(argv=argv, way="stdio")
 
     def command_args(self, own_args: list[str], session: str | None) -> list[str]:
         """No person can answer a question here, so the tool that asks one is disabled."""

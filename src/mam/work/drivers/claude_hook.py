@@ -1,7 +1,7 @@
-"""`python -m mam.work.drivers.claude_hook`: a hook of Claude Code that asks a person, and prints the answer.
+"""`python -m mam.work.drivers.claude_hook`: a hook of a live session of Claude Code, which asks and prints the answer.
 
-Claude Code waits for it. Without an answer the hook prints nothing, and Claude Code does what it does without a hook:
-headless it refuses, and in a live session its dialog decides.
+Claude Code shows its dialog meanwhile, and the first answer wins. Without an answer the hook prints nothing, and the
+dialog decides.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from mam.util.encoding import to_bytes, write_all
 from mam.util.strict_json import safe_json
 from mam.work.asking.finding import find_asker
 from mam.work.asking.port import WITHDRAWN
-from mam.work.drivers.claude_answers import (
+from mam.work.drivers.claude_requests import (
     BEFORE_TOOL,
     PERMISSION,
     QUESTION_TOOL,
-    permission_answer,
     permission_of,
-    questions_answer,
+    permission_output,
     questions_of,
+    questions_output,
 )
 
 TYPE_CHECKING = False
@@ -50,11 +50,11 @@ def answer(hook: Json, asker: Asker, is_over: Callable[[], bool]) -> Json | None
     match hook.get("hook_event_name"), hook.get("tool_name"):
         case "PermissionRequest", tool if tool != QUESTION_TOOL:
             decision = asker.decide(permission_of(hook), is_over)
-            return None if decision.outcome == WITHDRAWN else permission_answer(decision)
+            return None if decision.outcome == WITHDRAWN else permission_output(decision)
         case "PreToolUse", "AskUserQuestion":
             decisions = [asker.decide(draft, is_over) for draft in questions_of(hook)]
             is_withdrawn = any(one.outcome == WITHDRAWN for one in decisions)
-            return None if is_withdrawn or not decisions else questions_answer(hook, decisions)
+            return None if is_withdrawn or not decisions else questions_output(hook, decisions)
     return None
 
 

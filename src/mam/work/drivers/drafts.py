@@ -14,7 +14,6 @@ import shlex
 from mam.jobs.question import CHOICES_LIMIT, PERMISSION, QUESTION, RULE, Draft
 from mam.util.notices import storable_text
 from mam.work.asking.port import Decision
-from mam.work.reports.questions import REFUSED_BY_PERSON, REFUSED_BY_RULE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ INPUT_LIMIT = 160 * 1024
 _SHOWN = 8 * 1024
 _MOST_TEXTS = 16
 _SHELLS = ("bash", "sh", "zsh", "dash")
+REFUSED_BY_PERSON = "A person refused this"
+REFUSED_BY_RULE = "A rule of the user refuses this"
 GO_ON = "Continue without it, or find another way that is allowed."
 
 

@@ -29,9 +29,13 @@ class Printer:
         self._lock = threading.Lock()
 
     def line(self, message: Json) -> None:
+        self.raw(to_bytes(message) + b"\n")
+
+    def raw(self, line: bytes) -> None:
+        """A line of the agent's own."""
         with self._lock:
             try:
-                write_all(_STDOUT, to_bytes(message) + b"\n")
+                write_all(_STDOUT, line)
             except OSError:
                 os._exit(1)  # the keeper has closed the pipe: the attempt is over
 

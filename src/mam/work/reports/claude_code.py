@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from mam.util.strict_json import safe_json
 from mam.work.reports.problems import epoch_ms, problem_from_text
-from mam.work.reports.questions import is_decided_refusal
 from mam.work.reports.report import (
     BILLING,
     DECLINED,
@@ -67,7 +66,6 @@ class ClaudeCodeReader(Reader):
     def __init__(self) -> None:
         super().__init__()
         self._resets_at_ms: int | None = None
-        self._asking_call: object = ""
         self._last_error: AgentProblem | None = None
         """The problem in the last error line, which is more precise than the result that follows it."""
 
@@ -82,9 +80,7 @@ class ClaudeCodeReader(Reader):
             case "rate_limit_event":
                 if get_path(message, "rate_limit_info", "status") == "rejected":
                     self._resets_at_ms = epoch_ms(get_path(message, "rate_limit_info", "resetsAt"))
-            case "user":
-                self._tool_results(message)
-            case "stream_event" | "tool_progress":
+            case "user" | "stream_event" | "tool_progress":
                 pass
             case _:
                 self.report.unknown_lines += 1
@@ -96,23 +92,15 @@ class ClaudeCodeReader(Reader):
                 self.report.set_session(message.get("session_id"))
                 self.report.version = one_line(message.get("claude_code_version"), 40)
             case "permission_denied":
-                self._deny(message.get("tool_name"), message.get("tool_use_id"), message.get("message"))
+                self._deny(message.get("tool_name"), message.get("tool_use_id"))
             case "api_retry":
                 return self._retry(message)
         return None
 
-    def _deny(self, tool: object, call: object, said: object) -> None:
-        """A denial comes in a line of its own, with what mam's hook said, and again in the result."""
-        if is_decided_refusal(said) and call not in self.report.answered_calls:
-            self.report.note_answer(str(call), tool, is_denied=True, is_undecided=False)
-        elif call not in self.report.answered_calls:
+    def _deny(self, tool: object, call: object) -> None:
+        """An answer has a line of its own."""
+        if call not in self.report.answered_calls:
             self.report.deny(tool)
-
-    def _tool_results(self, message: Json) -> None:
-        """The answer to a question is the result of the tool that asked it."""
-        for block in get_list(message, "message", "content"):
-            if get_path(block, "tool_use_id") == self._asking_call and get_path(block, "is_error") is not True:
-                self.report.asked = None
 
     def _retry(self, message: Json) -> str | None:
         """Claude Code retries for minutes; without a login this is useless."""
@@ -140,7 +128,6 @@ class ClaudeCodeReader(Reader):
                 progress = tool_summary(get_path(block, "name"), get_path(block, "input", "file_path"))
                 self.report.asked = None
                 if get_path(block, "name") == "AskUserQuestion":
-                    self._asking_call = get_path(block, "id")
                     self.report.ask(get_path(next(iter(get_list(block, "input", "questions")), None), "question"))
             elif get_path(block, "type") == "text" and message.get("parent_tool_use_id") is None:
                 self.report.set_last_message(get_path(block, "text"))
@@ -184,7 +171,7 @@ class ClaudeCodeReader(Reader):
             report.set_session(message.get("session_id"))
         self._count(message)
         for denial in get_list(message, "permission_denials"):
-            self._deny(get_path(denial, "tool_name"), get_path(denial, "tool_use_id"), None)
+            self._deny(get_path(denial, "tool_name"), get_path(denial, "tool_use_id"))
         if message.get("stop_reason") == "refusal":
             report.problem = AgentProblem(kind=DECLINED, text=one_line(message.get("result")) or "the model declined")
         elif message.get("is_error") is True or message.get("subtype") != "success":

@@ -10,15 +10,6 @@ if TYPE_CHECKING:
 ASKED, ANSWERED = "mam.asked", "mam.answered"
 """The types of the lines. No agent prints such a line itself."""
 
-REFUSED_BY_PERSON = "A person refused this"
-REFUSED_BY_RULE = "A rule of the user refuses this"
-"""How a refusal begins that an agent reports in its own way. Only mam's hook can write it where mam looks for it."""
-
-
-def is_decided_refusal(message: object) -> bool:
-    """Whether a person or a rule decided what the agent reports as refused."""
-    return isinstance(message, str) and message.startswith((REFUSED_BY_PERSON, REFUSED_BY_RULE))
-
 
 def read_question(message: Json, report: Report) -> str | None:
     """A progress text, without what is asked."""
