@@ -66,7 +66,7 @@ ENVIRONMENT = {
     "GIT_PAGER": "The program that shows `mam diff` on a terminal; otherwise `pager.diff` or `core.pager` of your git.",
     "PAGER": "The same, if neither is set; `less` if this is not set either.",
     "VISUAL": "Takes precedence over EDITOR.",
-    "CI": "If it is set, new jobs may not ask a person, unless `--ask` or `[questions] ask` says so.",
+    "CI": "If it is set, new jobs may not ask a person, unless `--ask` or `[questions] ask` allows it.",
     "TERM": "`dumb` makes `mam watch` print plain lines, and turns colours off.",
     "NO_COLOR": "If set, mam prints no colours.",
     "DELEGATE_JOB_LOGS_DIR": "The audit log; otherwise `delegate_job_logs` beside the store.",

@@ -1,3 +1,3 @@
-"""mam hands work to coding agents and knows what became of it."""
+"""mam hands work to coding agents and tracks the outcome of every job."""
 
 __version__ = "0.1.0"

@@ -6,7 +6,9 @@ import time
 from functools import partial
 
 from mam.errors import Refused, TimedOut, UnknownJob
-from mam.jobs import question_acts
+from mam.jobs import human_answer, question_acts
+from mam.jobs.draft import HUMAN
+from mam.jobs.human_answer import is_for_person
 from mam.jobs.question import (
     Draft,
     Question,
@@ -16,12 +18,14 @@ from mam.jobs.question import (
     question_id,
     questions_of,
 )
+from mam.jobs.status import RUNNING
 from mam.registry import LONGEST_SLEEP_SECONDS
 from mam.stores.port import Query
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.jobs.human_answer import HumanAnswer
     from mam.jobs.question_acts import Answer
     from mam.jobs.record import Job
     from mam.registry import Registry
@@ -52,6 +56,19 @@ def answer(registry: Registry, job_id: str, given: Answer) -> Asked:
     if question is None:
         raise UnknownJob(job=question_id(job_id, given.number), store=registry.store.address)
     return Asked(job=after, question=question)
+
+
+def answer_human(registry: Registry, given: HumanAnswer) -> Job:
+    """Claims, checks and ends a job for a person in one act; on one that is claimed, the last two."""
+    act = partial(human_answer.answer, given=given, new_claim=registry.store.clock.new_id())
+    return registry.act(given.seen.job_id, "answer", act)
+
+
+def for_people(registry: Registry) -> list[Job]:
+    """The jobs that a person has to do, oldest first."""
+    queued = [registry.get_exact(one.job_id) for one in registry.store.queue(None, None) if one.agent == HUMAN]
+    running = registry.select(Query(statuses=frozenset({RUNNING})))
+    return sorted((job for job in (*queued, *running) if is_for_person(job)), key=lambda job: job.number)
 
 
 def open_now(registry: Registry) -> list[Asked]:

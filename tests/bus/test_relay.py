@@ -172,6 +172,40 @@ def test_a_new_journal_is_sent_from_its_beginning(mam_mqtt: Mam, broker: Mosquit
     assert again.stderr == "", "it is reported once"
 
 
+def test_a_lost_relay_sends_the_last_event_of_each_job(mam_mqtt: Mam, broker: Mosquitto) -> None:
+    """Nobody sent for longer than the retention, and `mam prune` has summarised the journal."""
+    from mam.maintenance.retention import Retention, prune
+    from mam.registry import Registry
+
+    old = mam_mqtt.register()
+    open_job, ended_job = mam_mqtt.register(), mam_mqtt.register()
+    assert mam_mqtt("complete", old).code == 0
+    assert mam_mqtt("relay", "--once").code == 0
+    store = local_store(mam_mqtt)
+    registry = Registry(store)
+    for detail in ("one", "two"):
+        registry.publish(open_job, event="progress", detail=detail)
+    prune(registry, Retention(before="9999-01-01T00:00:00Z"), -1.0, lambda _count: None)
+    registry.complete(ended_job)
+    newest = registry.register(prompt="p", agent="codex").job.job_id
+    store.close()
+
+    reader = Reader(broker)
+    assert as_parts(reader.take(1)[0])[0], "the retained end of the first"
+    ran = mam_mqtt("relay", "--once")
+    assert ran.code == 0
+    assert "lost: no relay has sent events for longer than the retention" in ran.stderr
+    heard = [line.split(" ", 2) for line in reader.take(3)]
+    assert heard[0][1:] == [f"python/mqtt/jobs/{old}/events", ""], "it was archived"
+    events = {json.loads(text)["job_id"]: json.loads(text) for _, _, text in heard[1:]}
+    assert (events[open_job]["seq"], events[open_job]["detail"]) == (2, "two")
+    assert events[ended_job]["event"] == "completed"
+    again = mam_mqtt("relay", "--once")
+    assert (again.code, "lost" in again.stderr) == (0, False)
+    assert mam_mqtt("publish", newest, "progress").code == 0
+    assert as_parts(reader.take(1)[0])[2]["job_id"] == newest
+
+
 def test_two_relays_take_turns_and_the_second_takes_over(mam_mqtt: Mam, broker: Mosquitto) -> None:
     job = mam_mqtt.register()
     reader = Reader(broker)

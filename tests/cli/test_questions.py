@@ -41,6 +41,39 @@ def test_a_question_is_listed_explained_and_answered(mam: Mam) -> None:
     assert "answered        question 1" in mam("logs", job).out
 
 
+def test_a_job_for_a_person_is_answered_like_a_question(mam: Mam) -> None:
+    report = mam("register", "Look at the report", "--agent", "human", "--artifact", "notes").line
+    (row,) = mam("questions").out.splitlines()
+    assert (row.split("\t")[0], row.split("\t")[4:]) == (report[:8], ["job", "Look at the report"])
+    mam("answer", report).failed(2, "give the answer")
+    mam("answer", report, "fine").failed(1, "notes")
+    assert mam.status(report) == "pending"
+    (mam.here / "notes").write_text("x")
+    assert mam("answer", report[:8], "fine", "so", "far").line == "completed"
+    assert mam("result", report).line == "fine so far"
+    mam("answer", report, "again").failed(4, "is completed")
+    other = mam("register", "And this", "--agent", "human").line
+    assert mam("answer", other, "deny", "--reason", "no time").line == "error"
+    assert mam.record(other)["reason"].endswith(": no time")
+    assert mam("questions").out == ""
+
+
+def test_a_terminal_shows_the_whole_question_before_the_answer(mam: Mam) -> None:
+    job = asking(mam, "Which?" + "x" * 300, "--choice", "sqlite")
+    ran = mam.on_terminal("answer", job, "sqlite", columns=80)
+    shown = ran.out.replace("↳", "").replace(" ", "").replace("\n", "")
+    assert "Which?" + "x" * 300 in shown
+    assert "Choices:" in ran.out
+    assert ran.out.splitlines()[-1] == f"{job[:8]}.1 sqlite"
+
+
+def test_explain_and_show_have_the_whole_question(mam: Mam) -> None:
+    job = asking(mam, "Which?\nThere are \u202emany.")
+    for verb in ("explain", "show"):
+        assert "There are \\u202emany." in mam(verb, job).out
+    assert mam("explain", job, "--json").json["questions"][0]["text"] == "Which?\nThere are \u202emany."
+
+
 def test_an_answer_names_what_was_shown(mam: Mam) -> None:
     job = asking(mam)
     mam("answer", job, "sqlite", "--digest", "0" * 64).failed(4, "not the question that was shown")

@@ -360,3 +360,66 @@ def test_no_color_means_none(command: Mam) -> None:
         terminal.ended()
     styles = {style for found in re.findall(rb"\x1b\[([\d;]*)m", terminal.raw) for style in found.split(b";")}
     assert styles <= {b"", b"0", b"1", b"2", b"7"}
+
+
+# -- questions -------------------------------------------------------------------------------------------------------
+
+
+def asks(command: Mam, text: str, *words: str) -> str:
+    """A running job with an open question."""
+    job = command.register("sleep 1", "-s", "busy")
+    assert command("pick", "-s", "busy").line == job
+    assert command("ask", text, *words, "--job", job, "--attempt", "1").code == 0
+    return job
+
+
+def test_a_question_is_on_top_and_answered_with_a_key(command: Mam) -> None:
+    command.register("exit 3", "-s", "other")
+    assert command("worker", "-s", "other", "--drain").code == 0
+    job = asks(command, "Which database?\nIt must be \u202eone.", "--choice", "sqlite", "--choice", "postgres")
+    with watch(command, rows=40) as terminal:
+        terminal.shows("2 need you", "Which database?")
+        assert terminal.text.index("Which database?") < terminal.text.index("exit code 3")
+        terminal.type("a")
+        terminal.shows("It must be \\u202eone.", "1 sqlite", "2 postgres", "d deny")
+        terminal.type("x")
+        terminal.shows(f"{job[:8]}.1 stays open")
+        terminal.type("a")
+        terminal.shows("1 sqlite")
+        terminal.type("2")
+        terminal.shows(f"{job[:8]}.1: postgres")
+        terminal.type("q")
+        terminal.shows("1 needs you")
+        terminal.type("q")
+        assert terminal.ended() == 0
+    question = command.record(job)["questions"][0]
+    assert (question["answer"], question["decided"]) == ("postgres", "person")
+
+
+def test_another_answer_was_first(command: Mam) -> None:
+    job = asks(command, "Which?", "--choice", "sqlite", "--choice", "postgres")
+    with watch(command) as terminal:
+        terminal.shows("Which?")
+        terminal.type("a")
+        terminal.shows("1 sqlite")
+        assert command("answer", job, "postgres").code == 0
+        terminal.type("1")
+        terminal.shows("was answered by")
+        terminal.type("a")
+        terminal.shows("asks nothing")
+        terminal.type("qq")
+        assert terminal.ended() == 0
+    assert command.record(job)["questions"][0]["answer"] == "postgres"
+
+
+def test_keys_typed_ahead_answer_nothing(command: Mam) -> None:
+    job = asks(command, "Which?", "--choice", "sqlite")
+    with watch(command) as terminal:
+        terminal.shows("Which?")
+        terminal.type("a1")
+        terminal.shows("1 sqlite")
+        assert command.record(job)["questions"][0].get("answer") is None
+        terminal.type(ESCAPE)
+        terminal.shows("stays open")
+        terminal.type("qq")
+        assert terminal.ended() == 0

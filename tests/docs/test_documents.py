@@ -240,6 +240,12 @@ def test_the_modules_that_the_table_of_packages_names_exist() -> None:
     assert set(re.findall(r"`([a-z_]+)`", " ".join(contents))) <= modules
 
 
+def test_the_table_of_packages_has_every_package() -> None:
+    named = " ".join(first for first, *_ in _rows(_read("docs/architecture.md"), "## Packages"))
+    packages = sorted(path.parent.name for path in (ROOT / "src/mam").glob("*/__init__.py"))
+    assert [name for name in packages if f"`{name}/" not in named] == []
+
+
 def test_the_index_lists_every_page() -> None:
     index = ROOT / "docs/README.md"
     listed = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text(encoding="utf-8"))}

@@ -81,6 +81,6 @@ def test_nothing_is_typed_while_a_person_types_or_the_pane_is_in_copy_mode(stage
 
 def test_a_worker_without_a_session_fails_at_once(stage: Stage) -> None:
     stage.mam("worker", "--in", "claude").failed(1, "No live record for claude")
-    stage.mam("worker", "--in", "claude", "-s", "x").failed(2, "one job at a time")
+    stage.mam("worker", "--in", "claude", "--job", "x").failed(2, "one job at a time")
     stage.mam("worker", "--in", "claude", "--concurrency", "2").failed(2, "one job at a time")
     stage.mam("worker", "-s", "x", "--between", "/clear").failed(2, "--between needs --in")

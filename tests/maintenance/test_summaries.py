@@ -102,6 +102,29 @@ def test_history_and_sums_remain_for_later_readers(mam: Mam) -> None:
     assert mam("logs", job, "--json").out.splitlines() == lines, "the log that was there has no line twice"
 
 
+def test_sums_of_a_summarised_journal_are_read_in_pages(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that has read only a part of the summaries goes on there."""
+    from mam.stats import cache
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "PAGE", 3)
+    for _ in range(4):
+        ended(registry)
+    pruned(registry)
+    pages = list[int]()
+
+    def count(read: int) -> None:
+        pages.append(read)
+        assert len(pages) < 100, "it begins again and again"
+
+    with cache.StatsCache(registry.store, count) as found:
+        rows = found.database.execute("SELECT status, count(*) FROM job GROUP BY status ORDER BY status").fetchall()
+    assert rows == [("completed", 4), ("pending", 4)]
+    assert len(pages) > 1
+
+
 def test_doctor_names_a_lost_consumer(mam: Mam) -> None:
     mam.register("first")
     store = mam.here / ".mam" / "jobs"

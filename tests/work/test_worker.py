@@ -136,7 +136,7 @@ class TestStopping:
         await_gone(both)
         found = shop.get(job)
         assert (found.status, found.losses, found.retries, found.attempt) == ("pending", 0, 0, 1)
-        assert any("handed back" in line for line in shop.said)
+        assert any("released" in line for line in shop.said)
 
     def test_an_agent_that_answers_sigterm_with_success_is_not_done(self, quick: Shop, roll: Roll) -> None:
         job = quick.job(f"trap 'exit 0' TERM; echo $$ > {roll.path}; while :; do sleep 0.01; done")

@@ -118,7 +118,7 @@ class Companion:
             os.close(descriptor)
 
     def _has_session(self) -> bool:
-        """Whether the session goes on after its program has ended: its pane may have been respawned. Otherwise end the
+        """Whether the session remains after its program has ended: its pane may have been respawned. Otherwise end the
         record."""
         while True:
             lookup = self._directory.read(self._agent_id)

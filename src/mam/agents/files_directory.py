@@ -85,7 +85,7 @@ class FilesDirectory:
             with tree.open_dir(tree.PUT_ASIDE, root) as aside:
                 for name in tree.names(aside):
                     path = os.path.join(self.address, tree.PUT_ASIDE, name)
-                    yield Lookup(agent_id=name, kind=MALFORMED, reason="put aside, or left behind", path=path)
+                    yield Lookup(agent_id=name, kind=MALFORMED, reason="set aside, or left behind", path=path)
 
     # -- changing --------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
             """Apply an act to one id atomically and return the stored record."""
 
         def leftovers(self) -> Iterator[Lookup]:
-            """Entries that were put aside, or left by a killed process."""
+            """Entries that were set aside, or left by a killed process."""
 
         def discard(self, leftover: Lookup) -> None: ...
 

@@ -86,7 +86,7 @@ class PostgresDirectory:
 
     def leftovers(self) -> Iterator[Lookup]:
         for agent_id, _ in self.query(_ASIDE):
-            yield Lookup(agent_id=agent_id, kind=MALFORMED, reason="put aside", path=self._path(agent_id))
+            yield Lookup(agent_id=agent_id, kind=MALFORMED, reason="set aside", path=self._path(agent_id))
 
     def discard(self, leftover: Lookup) -> None:
         self.query(_DELETE, leftover.agent_id)

@@ -6,6 +6,7 @@ from mam.errors import MamError
 from mam.events.subscriber import TERMINAL
 from mam.events.topic import default_prefix, events_topic
 from mam.events.wire import to_wire
+from mam.stores.port import Entry
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from mam.bus.settings import Broker
     from mam.jobs.record import Job
-    from mam.stores.port import Entry, Store
+    from mam.stores.port import Store
 
 _REMEMBERED = 10_000
 
@@ -62,6 +63,12 @@ class MessageBuilder:
         if gone:
             # An empty retained message clears the retained one.
             yield Message(topic=destination.topic, payload=b"", retain=True)
+
+    def newest(self, job: Job) -> Iterator[Message]:
+        """The last event of a job: a subscriber reads the others back."""
+        payloads = [event for event in self._store.events(job.job_id) if "marker" not in event]
+        lines = tuple({"event": "published", "payload": payload} for payload in payloads[-1:])
+        return self.messages(Entry(offset="", number=0, job_id=job.job_id, fields={}, lines=lines))
 
     def _destination(self, entry: Entry) -> Destination:
         found = self._destinations.get(entry.job_id)

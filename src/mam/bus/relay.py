@@ -15,11 +15,13 @@ from mam.bus.connection import Connection
 from mam.bus.messages import MessageBuilder
 from mam.bus.relay_state import relay_consumer, relay_locks
 from mam.errors import BrokerUnavailable, MamError
+from mam.stores.consumer import take_snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from mam.bus.messages import Message
     from mam.bus.settings import Broker
     from mam.stores.port import Entry, Store
 
@@ -59,7 +61,7 @@ class Relay:
             raise self._too_slow()
         try:
             self._load()
-            if not self._has_messages():
+            if not (self._consumer.is_lost or self._has_messages()):
                 return
             with Connection(self._broker, "publish", _left(ends)) as connection:
                 self._send_new(connection, lambda: _left(ends))
@@ -148,6 +150,8 @@ class Relay:
 
     def _send_new(self, connection: Connection, timeout: Callable[[], float]) -> None:
         """Send all entries behind the position, as many at once as the broker allows."""
+        if self._consumer.is_lost:
+            self._send_snapshot(connection, timeout)
         in_flight: deque[tuple[Entry, list[int]]] = deque()
         unacknowledged = connection.unacknowledged
         for entry in self._consumer.entries():
@@ -157,10 +161,24 @@ class Relay:
             self._await_acks(connection, lambda: not unacknowledged.intersection(in_flight[0][1]), timeout)
             self._confirm(in_flight, unacknowledged)
 
+    def _send_snapshot(self, connection: Connection, timeout: Callable[[], float]) -> None:
+        """What clears the jobs that were archived since the position, and the last event of each other job."""
+        snapshot = take_snapshot(self._store)
+        for entry in self._store.entries(str(self._consumer.lost_at)):
+            if entry.fields is None:
+                self._send_entry(connection, entry, timeout)
+        for job in snapshot.jobs:
+            self._send(connection, self._builder.newest(job), timeout)
+        self._await_acks(connection, lambda: not connection.unacknowledged, timeout)
+        self._consumer.go_on_after(snapshot.offset)
+
     def _send_entry(self, connection: Connection, entry: Entry, timeout: Callable[[], float]) -> list[int]:
         """Send the messages of one entry and return their numbers."""
+        return self._send(connection, self._builder.messages(entry), timeout)
+
+    def _send(self, connection: Connection, messages: Iterable[Message], timeout: Callable[[], float]) -> list[int]:
         numbers = []
-        for message in self._builder.messages(entry):
+        for message in messages:
             self._await_acks(connection, lambda: len(connection.unacknowledged) < connection.window, timeout)
             numbers.append(connection.send(message.topic, message.payload, retain=message.retain))
         return numbers
@@ -188,7 +206,10 @@ class Relay:
 
     def _load(self) -> None:
         self._consumer.load()
-        if self._consumer.starts_over:
+        if self._consumer.is_lost:
+            words = "no relay has sent events for longer than the retention, and the journal was summarised meanwhile"
+            self._report(f"lost: {words}; sending the last event of each job, then what comes next")
+        elif self._consumer.starts_over:
             self._report("the journal is a new one; sending it from its beginning")
             self._save()
 

@@ -60,6 +60,8 @@ class EventFollowing:
         bookmark.load()
         if bookmark.is_new or from_now:
             bookmark.skip_to_end()
+        elif bookmark.is_lost:
+            say("lost: the journal was summarised since the last run; reading it from the beginning")
         elif bookmark.starts_over:
             say("the journal was replaced; reading it from the beginning")
 

@@ -85,7 +85,7 @@ SETTINGS = (
     ),
     Setting(
         name="on_limit", kind=str, variable="MAM_ON_LIMIT", choices=("wait", "fail"), harmless=True,
-        meaning="What a worker does at an agent's usage limit: `wait` for its end and go on, or `fail` the job.",
+        meaning="What a worker does at an agent's usage limit: `wait` for its end and continue, or `fail` the job.",
     ),
     Setting(
         name="retention_days", kind=float, variable="MAM_RETENTION_DAYS", limits=(0, 36500),

@@ -21,7 +21,7 @@ def check(context: Context) -> Iterator[Finding]:
     for name in lost:
         yield wrong(
             f"the consumer {name!a} was silent for so long that `mam prune` summarised entries that it has not read",
-            "when it returns it starts from the beginning of the journal, and its broker gets events again",
+            "when it returns it is lost: a relay sends the last event of each job, other consumers begin anew",
             "start it again (`mam relay`), or ignore this if it is gone for good",
         )
     silent = [name for name in silent_consumers(store, days) if name not in lost]

@@ -52,6 +52,6 @@ class FileWatcher:
                 stop_event=self._stopped, raise_interrupt=False, ignore_permission_denied=True,
             ):  # fmt: skip
                 self._on_change()
-        except Exception as error:  # periodic scans go on, whatever the error is
+        except Exception as error:  # periodic scans continue, whatever the error is
             if not self._stopped.is_set():
                 self._on_error(str(error))

@@ -93,7 +93,9 @@ def job_state(job: Job, last_event: Json | None, moment: Moment) -> State:
     heard_ms = max(at_ms, _ms(job.heard_at))
     if data.get("quiet") is True:
         return State(state=QUIET, source=PROCESS, at_ms=at_ms, why=why)
-    if event.get("event") == PERMISSION_REQUIRED:
+    if event.get("event") == PERMISSION_REQUIRED and "question" in data:
+        why = "its question is closed"  # no question is open
+    elif event.get("event") == PERMISSION_REQUIRED:
         return State(state=NEEDS_PERMISSION, source=event_source(data), at_ms=at_ms, why=why)
     source = PROCESS if event.get("event") == "started" else event_source(data)
     quiet = job.idle_timeout_sec or QUIET_SECONDS

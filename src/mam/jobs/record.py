@@ -28,8 +28,8 @@ NO_BROKER = {"host": None, "port": 1883, "tls": False, "username": None, "passwo
 
 
 class Job(Frozen, freezes_json=True):
-    """One delegated task. The field names are those in the record file. Its JSON is frozen too: a worker that goes on
-    filling its own `run` does not change a record that a store has."""
+    """One delegated task. The field names are those in the record file. Its JSON is frozen too: a worker that continues
+    to fill its own `run` does not change a record that a store has."""
 
     schema_version: int = SCHEMA_VERSION
     job_id: str

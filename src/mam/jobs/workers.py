@@ -53,8 +53,8 @@ class WorkerEntry(Frozen):
         return self.asked is None and is_mine and job.agent_session in self.labels
 
     def is_able(self, job: Job) -> bool:
-        """Whether it can run the job's agent. A live session takes every job of its labels."""
-        return job.agent in self.agents or any(label.startswith(SESSION_LABEL) for label in self.labels)
+        """Whether it can run the job's agent. A live session takes every job of its own label."""
+        return job.agent in self.agents or job.agent_session.startswith(SESSION_LABEL)
 
     def to_json(self) -> Json:
         """As a store keeps it, without what was asked."""

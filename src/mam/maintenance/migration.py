@@ -50,7 +50,7 @@ def copy(source: Source, store: Store, advance: Advance) -> Moved:
         changed, state = source.changed_since(state), now
         _import_jobs(source, store, changed, {*changed}, lambda _count: None)
     else:
-        raise Refused(why=f"jobs keep changing in {source.address}. Stop its workers; the same command then goes on.")
+        raise Refused(why=f"jobs keep changing in {source.address}. Stop its workers; the same command then continues.")
     return _compared(source, store, state)
 
 
@@ -107,7 +107,7 @@ def _compared(source: Source, store: Store, state: str) -> Moved:
             different.append(kept.job.job_id)
     more = [kept.job.job_id for kept in there]
     if source.state() != state:
-        raise Refused(why=f"jobs changed in {source.address} at the last moment; the same command goes on.")
+        raise Refused(why=f"jobs changed in {source.address} at the last moment; the same command continues.")
     wrong = sorted({*gone, *different, *more})
     if wrong:
         shown = ", ".join(wrong[:5]) + (" …" if len(wrong) > 5 else "")

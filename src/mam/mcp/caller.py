@@ -19,6 +19,8 @@ class Caller(Frozen):
     name: str
     """For the audit log: user@host, or the name of a token."""
     may_write: bool = True
+    may_submit: bool = True
+    """Whether `submit`, `cancel` and `ask` are offered, if it may write."""
     is_worker: bool = False
     """Whether `claim` and `report` are offered."""
     may_answer: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from itertools import islice
 
 from mam.errors import AmbiguousId, UnknownJob
@@ -166,6 +167,13 @@ class ReadingRegistry:
     def needs_look(self, job: Job) -> bool:
         """Whether it failed, and a person has neither looked at it nor retried it."""
         return job.status is ERROR and job.seen is None and not self.is_retried(job)
+
+    def pending_count(self, label: str) -> int:
+        """The number of pending jobs before the last possible one. The index answers this query at once."""
+        from mam.jobs.draft import draft_job
+
+        last = draft_job(job_id="last", prompt="last", agent=label, priority=-1000).replace(number=sys.maxsize)
+        return self.store.ahead_of(last)
 
     def live_workers(self) -> list[WorkerEntry]:
         now = self.store.clock.now()

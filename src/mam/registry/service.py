@@ -92,7 +92,7 @@ class Registry(ChangingRegistry):
             new = registration.job
             raise Refused(
                 why=f"Job {old.job_id} was retried as {new.job_id}, which is {new.status};"
-                f" `mam retry {new.job_id[:8]}` goes on from there."
+                f" `mam retry {new.job_id[:8]}` continues from there."
             )
         self._sync_audit()
         return registration

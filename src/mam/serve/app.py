@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 from mam.serve.endpoint import endpoints
 from mam.serve.hardening import Hardening
 from mam.serve.login import login_routes
+from mam.serve.mcp_endpoint import mcp_routes
 from mam.serve.pages.routes import page_routes
 from mam.serve.problems import TITLES, Problem, facts_of, problem_response
 from mam.serve.routes import ROUTES
@@ -52,6 +53,7 @@ def create_app(server: Server) -> Starlette:
         routes=[
             Mount("/api/v1", routes=endpoints(server, ROUTES)),
             Mount("/static", StaticFiles(directory=STATIC)),
+            *mcp_routes(server),
             *login_routes(server),
             *page_routes(server),
         ],

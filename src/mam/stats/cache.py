@@ -74,7 +74,7 @@ class StatsCache:
             return _prepared(":memory:")
 
     def _catch_up(self) -> None:
-        """A page at a time: one that is cut off goes on from there, and others get their turn."""
+        """A page at a time: an interrupted one continues from there, and others get their turn."""
         while (read := self._read_page()) == PAGE:
             self._progress(read)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from zlib import crc32
 
+from mam.stores.port import Query
 from mam.util.encoding import to_json_text, to_log_bytes
 from mam.util.frozen import Frozen
 from mam.util.strict_json import safe_json
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol
 
+    from mam.jobs.record import Job
     from mam.stores.port import Entry, Store
 
     class PositionStore(Protocol):
@@ -43,6 +45,12 @@ class Position(Frozen):
     """The entry's number; 0 at the beginning."""
     mark: int = 0
     """A checksum of the entry: a journal that was restored from a backup uses numbers a second time."""
+    summarised: int = 0
+    """Up to where the journal was summarised when the consumer began to read."""
+
+    def is_lost(self, summarised_upto: int) -> bool:
+        """Whether entries after the position were summarised since, together with some before it."""
+        return 0 < self.number < summarised_upto and self.summarised < summarised_upto
 
     def is_after(self, entry: Entry) -> bool:
         return (self.number, self.mark) == (entry.number, entry_checksum(entry))
@@ -70,6 +78,19 @@ def _first_if_at(entries: Iterator[Entry], at: Position) -> Entry | None:
     return first if first is not None and at.is_after(first) else None
 
 
+class Snapshot(Frozen):
+    """The jobs as they are, for a reader that cannot read all that came before."""
+
+    offset: str
+    """Every change that a job lacks comes after this offset; some that it has may come again."""
+    jobs: Iterator[Job]
+
+
+def take_snapshot(store: Store) -> Snapshot:
+    """The offset is read before the jobs."""
+    return Snapshot(offset=store.end_offset(), jobs=store.select(Query()))
+
+
 class Consumer:
     """`load` it, handle each of `entries` and call `done`, `save` at the end. Not for two threads at once."""
 
@@ -83,11 +104,15 @@ class Consumer:
         self._last: Entry | None = None
         self._offset: str | None = None
         self.at = Position(epoch="")
+        self._summarised = 0
         self.count = 0
         """A counter of the consumer's own, saved with the position."""
         self.is_new = self.starts_over = self.is_lost = False
         """Whether `load` found no position, one that this journal does not have, or one whose next entries were
-        summarised, because the consumer was silent for longer than the retention. A lost consumer starts over."""
+        summarised, because the consumer was silent for longer than the retention. A lost consumer starts over, or takes
+        a snapshot and calls `go_on_after`."""
+        self.lost_at = 0
+        """The number of the last entry that a lost consumer has handled."""
 
     def load(self) -> None:
         """Reads the saved position."""
@@ -96,13 +121,17 @@ class Consumer:
         found = parse_position(saved)
         self.at, self.count = found if found is not None else (Position(epoch=epoch), 0)
         is_known = self.at.epoch == epoch
-        self.is_lost = is_known and 0 < self.at.number < self._store.summarised_upto()
+        summarised = self._store.summarised_upto()
+        self.is_lost = is_known and self.at.is_lost(summarised)
         last = self._last_handled() if is_known and not self.is_lost else None
         holds = last is not None or (is_known and not self.at.number)
         self.is_new = saved is None
         self.starts_over = saved is not None and (found is None or not holds)
-        if not holds:
+        if self.is_lost:
+            self.lost_at = self.at.number  # and the position stays, until an entry or a snapshot is handled
+        elif not holds:
             self.at = Position(epoch=epoch)
+        self._summarised = summarised
         self._saved, self._unsaved, self._last, self._saved_at = saved or "", 0, None, time.monotonic()
         self._offset = last.offset if last is not None else None
 
@@ -141,7 +170,7 @@ class Consumer:
         """If this raises, the next consumer handles some entries again."""
         self._saved_at = time.monotonic()
         if self._last is not None:
-            self.at = position_after(self._last, self.at.epoch)
+            self.at = position_after(self._last, self.at.epoch).replace(summarised=self._summarised)
         self._last, self._unsaved = None, 0
         text = to_json_text({**self.at.as_dict(), "count": self.count})
         if text != self._saved and self.at.epoch:
@@ -151,10 +180,16 @@ class Consumer:
     def skip_to_end(self) -> None:
         """Marks everything that is in the journal now as handled."""
         self.load()
-        last = int(self._store.end_offset().partition("@")[0])
-        for entry in self._store.entries(str(last - 1) if last else None):
+        self.go_on_after(self._store.end_offset())
+
+    def go_on_after(self, offset: str) -> None:
+        """Everything up to this offset is handled, as by a snapshot, and saved as such."""
+        number = int(offset.partition("@")[0])
+        for entry in self._store.entries(str(number - 1)) if number else ():
             self.done(entry)
+            break
         self.save()
+        self.is_lost = self.starts_over = False
 
 
 def parse_position(text: str | None) -> tuple[Position, int] | None:
@@ -165,5 +200,6 @@ def parse_position(text: str | None) -> tuple[Position, int] | None:
         at = Position(**found)
     except (ValueError, TypeError, AttributeError, KeyError):
         return None
-    are_numbers = all(type(value) is int and 0 <= value < 1 << 63 for value in (at.number, at.mark, count))
+    numbers = (at.number, at.mark, at.summarised, count)
+    are_numbers = all(type(value) is int and 0 <= value < 1 << 63 for value in numbers)
     return (at, count) if are_numbers and isinstance(at.epoch, str) else None

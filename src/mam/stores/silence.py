@@ -20,7 +20,8 @@ def silent_consumers(store: Store, days: float) -> list[str]:
 def lost_consumers(store: Store) -> list[str]:
     """The consumers whose next entries were summarised."""
     upto = store.summarised_upto()
-    return [name for name, position in store.consumers().items() if 0 < _number(position) < upto]
+    found = {name: parse_position(position) for name, position in store.consumers().items()}
+    return [name for name, known in found.items() if known is not None and known[0].is_lost(upto)]
 
 
 def passed_by_all(store: Store, days: float) -> int:

@@ -121,7 +121,7 @@ class Attempt:
         return self._judge(workdir)
 
     def _resumes_briefed(self, workdir: WorkDir) -> bool:
-        """Whether the agent goes on with a conversation in which it has read the brief."""
+        """Whether the agent continues a conversation in which it has read the brief."""
         is_resumed = resumable_conversation(self.job, self._begun["host"], workdir.path) is not None
         return is_resumed and has_brief(self.job)
 
@@ -381,12 +381,12 @@ class Attempt:
                 return self._what_became_of_it()
             case HandBack():
                 self._claim.hand_back(verdict.run, self._start_reporter.unreported())
-                return "handed back"
+                return "released"
             case HandBackUnstarted():
                 seconds = self._context.backoff.start()
                 reason = f"{self._begun['host']} cannot run it now: {verdict.reason}"
                 self._claim.hand_back(reason=reason)
-                return f"handed back: {reason}; the next claim is in {seconds:.0f} s"
+                return f"released: {reason}; the next claim is in {seconds:.0f} s"
             case Postpone():
                 self._claim.postpone(verdict.reason, verdict.seconds, verdict.waiting_for)
                 return verdict.reason

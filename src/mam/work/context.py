@@ -70,7 +70,7 @@ class WorkerContext:
         self.lease_seconds = lease_seconds
         self.grace_seconds = grace_seconds
         self.is_leaving = False
-        """Whether the worker has to leave, so that running jobs are handed back."""
+        """Whether the worker has to leave, so that running jobs are released."""
         self.backoff = Backoff()
         self.guardian = GuardianClient()
         self.pid_file = PidFile(self.work_directory)

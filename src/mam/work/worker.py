@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mam.registry import AuditSink
     from mam.work.attempt import Attempt
     from mam.work.context import WorkerContext
+    from mam.work.live.session import LiveSession
 
 _AWAY_SECONDS = 1.0
 DRAIN, DRAIN_NOW = "drain", "now"
@@ -163,28 +164,28 @@ class Worker:
     def _claim(self) -> Job | None:
         """Labels take turns, so that a long queue of one label does not starve the others."""
         labels = self._options.labels
-        for step in range(len(labels)):
-            label = labels[(self._next_label + step) % len(labels)]
-            job = self._claimed(
-                ClaimRequest(
-                    label=label,
-                    owner=self._options.owner,
-                    lease_seconds=self._context.lease_seconds,
-                    supervised=True,
-                    host=self._host,
-                    job_id=self._options.job_id,
-                )
-            )
-            if job is not None:
-                self._next_label += step + 1
-                return job
-        return None
-
-    def _claimed(self, request: ClaimRequest) -> Job | None:
+        requests = [self._request(label) for label in (*labels[self._next_label :], *labels[: self._next_label])]
         session, registry = self._context.session, self._context.registry
         if session is None:
-            return registry.claim(request)
-        job = session.claim(registry, request)
+            job = next((job for request in requests if (job := registry.claim(request)) is not None), None)
+        else:
+            job = self._claim_for_session(session, requests)
+        if job is not None and job.agent_session in labels:
+            self._next_label = (labels.index(job.agent_session) + 1) % len(labels)
+        return job
+
+    def _request(self, label: str) -> ClaimRequest:
+        return ClaimRequest(
+            label=label,
+            owner=self._options.owner,
+            lease_seconds=self._context.lease_seconds,
+            supervised=True,
+            host=self._host,
+            job_id=self._options.job_id,
+        )
+
+    def _claim_for_session(self, session: LiveSession, requests: list[ClaimRequest]) -> Job | None:
+        job = session.claim(self._context.registry, requests)
         if session.unready_reason is not None:
             # The journal does not show that a person has answered or stopped typing.
             self._context.say_once(f"waiting: {session.unready_reason}")

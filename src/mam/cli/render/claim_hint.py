@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
-from mam.jobs.draft import draft_job
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.registry import Registry
@@ -21,14 +17,8 @@ def _of_label(registry: Registry, label: str) -> str:
     held = [pause for pause in registry.store.pauses() if pause.label in (None, label) and pause.is_active(now)]
     if held:
         return f" ({held[0].scope} is paused; `mam pause --list` shows it)"
-    count = _pending(registry, label)
+    count = registry.pending_count(label)
     if not count:
         return ""
     waits = "1 waits" if count == 1 else f"{count:,} wait"
     return f" that may be claimed now ({waits} for an exclusive key in use; `mam explain JOB` names the job)"
-
-
-def _pending(registry: Registry, label: str) -> int:
-    """The number of pending jobs before the last possible one. The index answers this query at once."""
-    last = draft_job(job_id="last", prompt="last", agent=label, priority=-1000).replace(number=sys.maxsize)
-    return registry.store.ahead_of(last)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mam.cli.render.prose import cell_length, cut, fit, prose, safe, wrap
+from mam.cli.render.question import whole_lines
 from mam.jobs.overview import changes_of, cost_of, next_steps, seconds_of, where
-from mam.jobs.question import first_line, open_questions
+from mam.jobs.question import open_questions
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
 from mam.util.clock import parse_time
 from mam.util.figures import cost_words, duration
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
 
 TITLE_WIDTH, WIDTH_MOST = 11, 110
-PROMPT_LINES, RESULT_LINES, SCRIPT_LINES, RELATIVES = 4, 12, 4, 6
+PROMPT_LINES, RESULT_LINES, SCRIPT_LINES, RELATIVES, QUESTION_LINES = 4, 12, 4, 6, 40
 ICONS = {PENDING: "○", WAITING: "◷", RUNNING: "▶", COMPLETED: "✔", ERROR: "✖", CANCELLED: "⊘"}
 COLOURS = {
     PENDING: "cyan", WAITING: "blue", RUNNING: "yellow", COMPLETED: "green", ERROR: "red", CANCELLED: "dim",
@@ -74,10 +75,11 @@ def _questions(job: Job, room: int) -> list[StyledLine]:
     lines: list[StyledLine] = []
     for question in open_questions(job):
         name = f"{job.job_id[:8]}.{question.number}"
-        lines += [
-            [("? ", "bold magenta"), (cut(safe(first_line(question.text)), room - 2), "")],
-            [(f"  {name}", "dim")],
-        ]
+        whole = whole_lines(question, room - 2)
+        lines += [[("? " if not at else "  ", "bold magenta"), *line] for at, line in enumerate(whole[:QUESTION_LINES])]
+        more = len(whole) - QUESTION_LINES
+        hint = f"{name}; {more} more lines, which `mam answer {name}` shows" if more > 0 else name
+        lines.append([(f"  {hint}", "dim")])
     return lines
 
 

@@ -1,9 +1,9 @@
 """Add work to the conversation of a job; print the id of the new job.
 
-The agent goes on in the same conversation and the same directory. The new job starts when the last job of the chain has
-ended, with any outcome. It has the label and the settings of the old job, but artifacts and validation of its own. Only
-the host that has the conversation can claim it. `mam run --continue JOB` runs it now; `mam retry --continue JOB` does
-the same work again in the same conversation.
+The agent continues in the same conversation and the same directory. The new job starts when the last job of the chain
+has ended, with any outcome. It has the label and the settings of the old job, but artifacts and validation of its own.
+Only the host that has the conversation can claim it. `mam run --continue JOB` runs it now; `mam retry --continue JOB`
+does the same work again in the same conversation.
 
   mam continue JOB "also add tests"
   mam continue JOB --prompt-file review.md --artifact out.md

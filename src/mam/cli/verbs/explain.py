@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from mam.cli.args.options import add_job, job_registry, named_job, own_job, registry_of
 from mam.cli.render.streams import print_json, print_row, print_text
+from mam.jobs.question import open_questions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
+    from mam.jobs.question import Question
     from mam.jobs.record import Job
 
 TMUX = "tmux:"
@@ -32,14 +34,28 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     job, sentences = registry.explain(named_job(options))
     sentences += _session(options, job)
+    asked = open_questions(job) if job.questions else []
     if options.json:
         state = registry.state(job).to_json()
-        print_json({"job_id": job.job_id, "status": job.status, "state": state, "why": sentences})
+        shown = {"job_id": job.job_id, "status": job.status, "state": state, "why": sentences}
+        print_json({**shown, "questions": [question.as_dict() for question in asked]})
         return 0
     print_row(f"Job {job.job_id} ({job.status})")
     for sentence in sentences:
         print_row(sentence)
+    if asked:
+        _print_questions(asked)
     return 0
+
+
+def _print_questions(asked: list[Question]) -> None:
+    """What exactly the job asks, so that nobody answers a question from its first line."""
+    from mam.cli.render.question import INDENT, WIDTH, whole_lines
+
+    for question in asked:
+        print_row(f"Question {question.number}:")
+        for line in whole_lines(question, WIDTH):
+            print_row("".join([INDENT, *(text for text, _ in line)]))
 
 
 def _session(options: Options, job: Job) -> list[str]:

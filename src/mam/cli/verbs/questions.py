@@ -1,6 +1,6 @@
-"""List the open questions of all jobs, oldest first.
+"""List the open questions of all jobs, oldest first, and the jobs for a person.
 
-`mam answer` answers one.
+`mam answer` answers one. JSON has the questions only; `mam list --agent human` has the jobs.
 
   mam questions
   mam questions --watch    # also each new question, until Ctrl-C
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mam import questions
 from mam.cli.args.options import registry_of
-from mam.cli.render.question import question_json, row_of
+from mam.cli.render.question import question_json, row_of, row_of_job
 from mam.cli.render.streams import print_json_array, print_json_line, print_row, say, stdout_is_terminal
 
 TYPE_CHECKING = False
@@ -27,20 +27,24 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     registry = registry_of(options)
     found = questions.open_now(registry)
+    yours = [] if options.watch or options.json else questions.for_people(registry)
     if options.watch:
         return _watch(registry, found, as_json=options.json)
     if options.json:
         print_json_array(map(question_json, found))
-    elif not found:
+    elif not found and not yours:
         say("no open question")
     elif stdout_is_terminal():
         from mam.cli.render.table import print_table
 
         now = registry.store.clock.now()
-        print_table(("QUESTION", "AGE", "AGENT", "LABEL", "KIND", "ASKS"), [row_of(asked, now) for asked in found])
-        say(f"`mam answer {row_of(found[0], now)[0]}` shows the whole question and asks for the answer")
+        rows = [*(row_of(asked, now) for asked in found), *(row_of_job(job, now) for job in yours)]
+        print_table(("QUESTION", "AGE", "AGENT", "LABEL", "KIND", "ASKS"), rows)
+        say(f"`mam answer {rows[0][0]}` shows the whole question and asks for the answer")
     else:
         _print_rows(registry, found, as_json=False)
+        for job in yours:
+            print_row(*row_of_job(job, registry.store.clock.now()))
     return 0
 
 

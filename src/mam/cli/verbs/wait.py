@@ -75,7 +75,7 @@ def _follow(registry: AnyRegistry, ids: list[str], options: Options, latest: dic
 
 
 def _resolved(registry: AnyRegistry, jobs: list[str], *, as_json: bool) -> tuple[list[str], int]:
-    """Full ids, and the exit code of the first name without a job; the wait for the others goes on."""
+    """Full ids, and the exit code of the first name without a job; the wait for the others continues."""
     ids: dict[str, None] = {}
     first_error = 0
     for job in jobs:

@@ -6,10 +6,13 @@ leases expire.
 
 With --in, the worker types the jobs of label tmux:NAME into the live session NAME (`mam agents start`), one at a time,
 each as one line. The session outlives the worker: the next worker supervises its current job and types nothing again.
+With --label, it also gets jobs of labels that several sessions share: while one works or waits for a person, the others
+take them.
 
   mam worker -s shell --concurrency 4
   mam worker -s gpu -s nightly --drain
   mam worker --in claude --between /clear
+  mam worker --in claude-2 -s claude-code
 """
 
 from __future__ import annotations
@@ -79,7 +82,7 @@ def run(options: Options) -> int:
     if not 1 <= options.concurrency <= MAX_CONCURRENCY:
         raise BadInput(why=f"--concurrency takes a number between 1 and {MAX_CONCURRENCY}")
     session = _session(options)
-    job_id, labels = (None, (session.label,)) if session is not None else _job_and_labels(options, config)
+    job_id, labels = (None, session.labels) if session is not None else _job_and_labels(options, config)
     alone = options.once or job_id is not None
     worker_options = WorkerOptions(
         labels=labels,
@@ -131,15 +134,16 @@ def _session(options: Options) -> LiveSession | None:
         if options.between is not None:
             raise BadInput(why="--between needs --in: `mam worker --in NAME --between /clear`")
         return None
-    if options.label or options.job is not None or options.concurrency != 1:
-        raise BadInput(why="--in serves the label tmux:NAME, one job at a time; omit -s, --job and --concurrency")
+    if options.job is not None or options.concurrency != 1:
+        raise BadInput(why="--in gives the session one job at a time; omit --job and --concurrency")
     from mam.agents.open_directory import open_directory
     from mam.agents.send import strip_controls
     from mam.work.live.session import LiveSession
 
     if options.between is not None:
         strip_controls(options.between)
-    session = LiveSession(open_directory(options.store, options.registry_dir), name, options.between)
+    shared = tuple(dict.fromkeys(check_name("label", label) for label in options.label))
+    session = LiveSession(open_directory(options.store, options.registry_dir), name, options.between, shared)
     session.target()
     session.open()
     return session

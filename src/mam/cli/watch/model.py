@@ -11,11 +11,13 @@ from heapq import nsmallest
 from itertools import islice
 from shlex import quote
 
+from mam.cli.render.question import one_row
 from mam.cli.render.text import first_line
 from mam.errors import BadRecord, UnknownJob
 from mam.events.event import PERMISSION_REQUIRED
 from mam.jobs.activity import event_source
 from mam.jobs.draft import HUMAN
+from mam.jobs.question import open_questions
 from mam.jobs.record import parse_job
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
 from mam.jobs.sweep import is_quiet
@@ -48,6 +50,8 @@ class LastEvent(Frozen):
     quiet: bool = False
     source: str = ""
     """Where the event comes from: a hook, the agent, its process or its screen."""
+    is_question: bool = False
+    """Whether it reports a question of the record, which says by itself whether it is still open."""
 
 
 class Attention(Frozen):
@@ -154,6 +158,7 @@ class Model:
                 detail=payload["detail"],
                 quiet=data.get("quiet") is True,
                 source=event_source(data),
+                is_question="question" in data,
             )
 
     def _load_last_event(self, job: Job) -> None:
@@ -180,8 +185,10 @@ class Model:
             return Attention(word="yours", why=f"not taken yet: mam pick -s {quote(job.agent_session)}")
         if job.status is not RUNNING:
             return None
+        if job.questions and (asked := open_questions(job)):
+            return Attention(word="asks", why=one_row(asked[0]))
         last_event = self.last_events.get(job.job_id)
-        if last_event is not None and last_event.event == PERMISSION_REQUIRED:
+        if last_event is not None and last_event.event == PERMISSION_REQUIRED and not last_event.is_question:
             return Attention(word="asks", why=f"{last_event.detail} ({last_event.source})")
         if job.agent == HUMAN:
             return Attention(word="yours")

@@ -8,7 +8,9 @@ import time
 from rich.console import Console
 from rich.text import Text
 
+from mam.cli.render.question import short_id
 from mam.cli.render.text import first_line, one_line
+from mam.cli.watch.answering import AnswerPrompt, give, prompt_for, question_lines
 from mam.cli.watch.details import details
 from mam.cli.watch.job_list import JobList
 from mam.cli.watch.journal_follower import FollowerFailed, JournalFollower, Loaded, NewEntries, Unavailable
@@ -32,8 +34,11 @@ DRAW_INTERVAL_SECONDS = 0.1
 """The least time between two drawings."""
 MESSAGE_SECONDS = 8.0
 
-HINTS = (("↑↓", "select"), ("⏎", "open"), ("c", "cancel"), ("r", "retry"), ("s", "seen"), ("?", "help"), ("q", "quit"))
-OPEN_HINTS = (("↑↓", "scroll"), ("c", "cancel"), ("r", "retry"), ("s", "seen"), ("q", "back"))
+HINTS = (
+    ("↑↓", "select"), ("⏎", "open"), ("a", "answer"), ("c", "cancel"), ("r", "retry"), ("s", "seen"), ("?", "help"),
+    ("q", "quit"),
+)  # fmt: skip
+OPEN_HINTS = (("↑↓", "scroll"), ("a", "answer"), ("c", "cancel"), ("r", "retry"), ("s", "seen"), ("q", "back"))
 HELP = """\
 SECTIONS
 
@@ -49,12 +54,14 @@ KEYS
 
   ↑ ↓ j k     select            PgUp PgDn g G   page, start, end
   Enter, o    open the job; unfold a label or “more” (Esc folds)
+  a           answer the question of the job: it is shown whole, and the last
+              line names a key for each answer
   c           cancel the job, after a question
   r           retry an ended job
   s           mark a failure as seen, which takes it out of “needs you”
   q, Esc      back; q in the list quits
 
-Commands for the same: mam list, show, output, logs, cancel, retry, seen.
+Commands for the same: mam list, show, output, logs, questions, answer, cancel, retry, seen.
 """
 EMPTY = """\
 No jobs yet. In another terminal, try
@@ -79,7 +86,8 @@ class Screen:
         self._opened: str | None = None
         self._scroll = 0
         self._help = False
-        self._asked: Job | None = None
+        self._asked: Job | AnswerPrompt | None = None
+        """What the next key answers: whether to cancel a job, or a question of a job."""
         self._message: tuple[str, str, float] | None = None
         self._problem: str | None = None
         self._loaded = False
@@ -171,6 +179,8 @@ class Screen:
             return not self._list.fold() and self._has_list_of_stores
         if key in (ENTER, "o") and item is not None and not self._list.unfold():
             self._opened, self._scroll = item.key, 0
+        elif key == "a" and item is not None and item.kind == "row":
+            self._open_question(item.key)
         elif key in ("c", "r", "s") and item is not None and item.kind == "row":
             self._act(key, item.key)
         return False
@@ -182,8 +192,23 @@ class Screen:
             self._opened = None
         elif key in steps:
             self._scroll = max(0, self._scroll + steps[key])
+        elif key == "a":
+            self._open_question(self._opened)
         elif key in ("c", "r", "s"):
             self._act(key, self._opened)
+
+    def _open_question(self, job_id: str) -> None:
+        """Opens the page of the job, which shows the whole question, and waits for the key of an answer."""
+        try:
+            prompt = prompt_for(self._registry.store.get(job_id))
+        except MamError as error:
+            self._show_message(str(error), "red")
+            return
+        if prompt is None:
+            self._show_message(f"{job_id[:8]} asks nothing", "yellow")
+            return
+        self._opened, self._asked = job_id, prompt
+        self._scroll = 0
 
     def _act(self, key: str, job_id: str) -> None:
         try:
@@ -203,7 +228,11 @@ class Screen:
             self._show_message(str(error), "red")
 
     def _answer(self, key: str) -> None:
-        job, self._asked = self._asked, None
+        asked = self._asked
+        if isinstance(asked, AnswerPrompt):
+            self._answer_question(asked, key)
+            return
+        job, self._asked = asked, None
         assert job is not None
         if key not in ("y", "Y"):
             self._show_message(f"{job.job_id[:8]} continues")
@@ -211,6 +240,21 @@ class Screen:
         try:
             self._registry.cancel(job.job_id, reason="cancelled in mam watch")
             self._show_message(f"{job.job_id[:8]} is cancelled")
+        except MamError as error:
+            self._show_message(str(error), "red")
+
+    def _answer_question(self, prompt: AnswerPrompt, key: str) -> None:
+        """Keys that move still do; any other key leaves the question open."""
+        steps = {UP: -1, "k": -1, DOWN: 1, "j": 1, PAGE_UP: -10, PAGE_DOWN: 10}
+        if key in steps:
+            self._scroll = max(0, self._scroll + steps[key])
+            return
+        self._asked = None
+        if key not in prompt.keys:
+            self._show_message(f"{short_id(prompt.asked)} stays open", "yellow")
+            return
+        try:
+            self._show_message(give(self._registry, prompt, prompt.keys[key], user_at_host()))
         except MamError as error:
             self._show_message(str(error), "red")
 
@@ -243,6 +287,8 @@ class Screen:
         assert self._opened is not None
         try:
             lines = details(self._registry, self._opened, console, room)
+            if isinstance(self._asked, AnswerPrompt):
+                lines = [*question_lines(self._asked.asked, console.width), *lines]
         except MamError as error:
             return [Text(f"  {one_line(str(error))}", style="red")]
         self._scroll = min(self._scroll, max(0, len(lines) - room))
@@ -268,6 +314,8 @@ class Screen:
         return Text.assemble(left, "  ", right) if spare > 0 else right
 
     def _footer(self) -> Text:
+        if isinstance(self._asked, AnswerPrompt):
+            return self._asked.footer()
         if self._asked is not None:
             job = self._asked
             question = f"cancel {job.job_id[:8]}, {job.status}: {first_line(job.prompt)[:60]}"

@@ -33,4 +33,6 @@ def list_tools(caller: Caller) -> list[Json]:
 
 
 def _is_offered(tool: Tool, caller: Caller) -> bool:
-    return (caller.may_write or not tool.writes) and (caller.is_worker or not tool.for_workers)
+    if tool.for_workers:
+        return caller.may_write and caller.is_worker
+    return not tool.writes or (caller.may_write and caller.may_submit)

@@ -13,7 +13,7 @@ from mam.errors import StoreMissing, StoreOutdated, StoreReadOnly, StoreUnavaila
 from mam.location.ownership import is_approved_path
 from mam.stores.sqlite.database import open_database, open_to_read
 
-_REBUILD = "`mam rebuild` makes it anew from the record files"
+_REBUILD = "`mam rebuild` makes it again from the record files"
 
 
 def check_directory(path: str) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 NAMED = 5
 _SUFFIXES = ("", "-wal", "-shm")
 _NEW, _WHOLE = ".new", ".whole"
-_LOST = "its database is missing, though mam wrote its record files; `mam rebuild` makes it anew from them"
+_LOST = "its database is missing, though mam wrote its record files; `mam rebuild` makes it again from them"
 
 
 class BuiltDatabase(Frozen):

@@ -125,7 +125,7 @@ class Mirror:
 
     def older_database(self, job_id: str) -> StoreUnavailable:
         return StoreUnavailable(
-            store=self._path, problem=f"{older_text(job_id)}; `mam rebuild` makes it anew from them"
+            store=self._path, problem=f"{older_text(job_id)}; `mam rebuild` makes it again from them"
         )
 
     # -- files that a killed writer or a power cut left behind ---------------------------------------------------------

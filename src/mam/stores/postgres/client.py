@@ -55,7 +55,7 @@ _AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDe
 
 
 class Work(Frozen):
-    """What may go on after a connection was lost. A pooler may give the process to another client meanwhile, so a
+    """What may continue after a connection was lost. A pooler may give the process to another client meanwhile, so a
     transaction names when it began."""
 
     process: int

@@ -1,9 +1,9 @@
 """Remembers the last entries of the journal that this process has read, and notices that the journal lost some.
 
 A standby that follows asynchronously may lack the last entries when it takes over, and a backup lacks them too. The
-numbers of lost entries are used again, so a follower that went on at its number would miss entries or wait for ever. An
-offset therefore names how many losses its reader knew: `120@0`, then `118@1`. An older offset is moved back to the last
-entry that both journals have. A plain number, as of a saved position, is one of the journal as it is now.
+numbers of lost entries are used again, so a follower that continued at its number would miss entries or wait for ever.
+An offset therefore names how many losses its reader knew: `120@0`, then `118@1`. An older offset is moved back to the
+last entry that both journals have. A plain number, as of a saved position, is one of the journal as it is now.
 """
 
 from __future__ import annotations

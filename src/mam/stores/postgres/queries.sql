@@ -217,6 +217,18 @@ VALUES (mam.next_entry(%(news)s), %(job)s, %(job_id)s, %(act_id)s, %(fields)s, %
 INSERT INTO mam.journal (job, job_id, act_id, fields, lines) VALUES (%(job)s, %(job_id)s, %(act_id)s, %(fields)s, %(lines)s)
 RETURNING mam.tell(%(news)s)
 
+-- name: insert next entry, many
+INSERT INTO mam.journal (job, job_id, act_id, fields, lines)
+SELECT job, job_id, act_id, fields::json, lines::json
+FROM json_to_recordset(%(rows)s::json) AS given (job bigint, job_id text, act_id text, fields text, lines text)
+
+-- name: tell many
+SELECT mam.tell(news) FROM json_array_elements_text(%(news)s::json) AS news
+
+-- name: replace entry, many
+UPDATE mam.journal SET fields = given.fields::json, lines = given.lines::json
+FROM json_to_recordset(%(rows)s::json) AS given (number bigint, fields text, lines text) WHERE journal.number = given.number
+
 -- name: tell
 SELECT mam.tell(%(news)s)
 
@@ -353,11 +365,18 @@ INSERT INTO mam.archive (job_id, number, key, retry_of, continues, root, record,
 VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(continues)s, %(root)s, %(record)s, %(events)s)
 ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
 
+-- name: insert archived, many
+INSERT INTO mam.archive (job_id, number, key, retry_of, continues, root, record, events)
+SELECT job_id, number, key, retry_of, continues, root, record::json, events::json
+FROM json_to_recordset(%(rows)s::json) AS given (job_id text, number bigint, key text, retry_of text, continues text, root text,
+                                                 record text, events text)
+ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
+
 -- name: which archived
 SELECT job_id FROM mam.archive WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
 
 -- name: advance numbers
--- Numbers go on behind the highest that is there.
+-- Numbers continue after the highest one.
 SELECT setval('mam.job_number', greatest(%(number)s, last_value), is_called OR %(number)s >= last_value) FROM mam.job_number
 
 -- name: unreadable jobs
@@ -456,7 +475,7 @@ DELETE FROM mam.output_content WHERE made_ms < %(before)s RETURNING 1
 DELETE FROM mam.job WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
 
 -- name: entries of archived
--- Without the entry that says so, which is the last word about the job.
+-- Except the last entry of the job, which records its removal.
 SELECT number, job, fields, lines FROM mam.journal
 WHERE job IN (SELECT number FROM mam.archive WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))) AND number < %(below)s AND fields IS NOT NULL
 ORDER BY number

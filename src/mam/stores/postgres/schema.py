@@ -107,7 +107,7 @@ def _number(server: Server, rows: list[Any]) -> int:
 
 
 def unfinished(server: Server) -> StoreUnavailable:
-    problem = "is only partly filled; the `mam migrate` that was cut off goes on when it is run again"
+    problem = "is only partly filled; run the interrupted `mam migrate` again to complete it"
     return StoreUnavailable(store=server.address, problem=problem)
 
 

@@ -17,7 +17,7 @@ from mam.jobs.ending import end
 from mam.jobs.sweep import SWEEP_LIMIT
 from mam.stores.common import changed_fields, new_claim_id
 from mam.stores.port import Registration
-from mam.stores.postgres.client import Client
+from mam.stores.postgres.client import QUERIES, Client
 from mam.stores.postgres.connection import Server
 from mam.stores.postgres.journal_memory import JournalMemory
 from mam.stores.postgres.ownership import stores_elsewhere
@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from mam.util.clock import Clock
 
     T = TypeVar("T")
+
+MANY = 20
+"""From so many rows on, one statement writes all of them."""
 
 MISSES = 3
 """After this many lost races an act locks the row."""
@@ -291,8 +294,9 @@ class PostgresStore(SqlStore):
             if self._entries:
                 first, *more = ({**entry, "act_id": act_id} for entry in self._entries)
                 self._rows("insert entry", **first)
-                if more:
-                    self._client.many("insert next entry", more)
+                self._each("insert next entry", more)
+                if len(more) >= MANY:
+                    self._rows("tell many", news=json.dumps([entry["news"] for entry in more]))
             elif self._must_wake:
                 self._rows("tell", news="lifted  ")
             return done
@@ -303,7 +307,11 @@ class PostgresStore(SqlStore):
         return self._client.act(whole, is_done)
 
     def _each(self, query: str, values: list[Json]) -> None:
-        self._client.many(query, values)
+        """As one statement, if there are many and the query has such a form: each statement costs both sides time."""
+        if len(values) >= MANY and f"{query}, many" in QUERIES:
+            self._rows(f"{query}, many", rows=json.dumps(values))
+        else:
+            self._client.many(query, values)
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
         return self._client.rows(query, values)

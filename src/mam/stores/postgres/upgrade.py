@@ -74,5 +74,5 @@ def _job(server: Server, record: str, prompt: str) -> Job:
     except (BadRecord, TypeError, ValueError, RecursionError) as bad:
         problem = bad.facts["problem"] if isinstance(bad, BadRecord) else "no JSON object"
         what = f"the record that begins with {record[:60]!r} cannot be read ({problem})"
-        why = f"{what}; mend or delete it, then `mam init` again"
+        why = f"{what}; repair or delete it, then `mam init` again"
         raise StoreUnavailable(store=server.address, problem=why) from None

@@ -373,7 +373,7 @@ class SqlStore(SqlArchive):
             try:
                 job = parse_row(row, self.address).job
             except BadRecord as bad:
-                found[row[0]] = f"{bad.facts['problem']}; mam does not hand it out until it is mended"
+                found[row[0]] = f"{bad.facts['problem']}; no worker can claim it until it is repaired"
             else:
                 self._in_transaction(self._mark_readable, job)
         return [Problem(file=f"{self.address} job {job_id}", problem=why) for job_id, why in found.items()]

@@ -193,7 +193,7 @@ VALUES (:job_id, :number, :key, :retry_of, :continues, :root, :record, :events)
 SELECT job_id FROM archive WHERE job_id IN (SELECT value FROM json_each(:job_ids))
 
 -- name: advance numbers
--- Numbers go on behind the highest that is there.
+-- Numbers continue after the highest one.
 SELECT :number
 
 -- name: unreadable jobs
@@ -203,7 +203,7 @@ SELECT {columns} FROM job INDEXED BY job_set_aside JOIN prompt USING (number) WH
 DELETE FROM job WHERE job_id IN (SELECT value FROM json_each(:job_ids))
 
 -- name: entries of archived
--- Without the entry that says so, which is the last word about the job.
+-- Except the last entry of the job, which records its removal.
 SELECT number, job, fields, lines FROM journal
 WHERE job IN (SELECT number FROM archive WHERE job_id IN (SELECT value FROM json_each(:job_ids))) AND number < :below AND fields IS NOT NULL
 ORDER BY number

@@ -77,7 +77,7 @@ def _job(record: Any, prompt: Any, path: str) -> Job:
     try:
         return parse_job({**json.loads(record), "prompt": prompt}, path)
     except (BadRecord, ValueError, RecursionError):
-        why = f"one of its records cannot be read ({str(record)[:60]}…); mend it with mam 0.1.0 first"
+        why = f"one of its records cannot be read ({str(record)[:60]}…); repair it with mam 0.1.0 first"
         raise StoreUnavailable(store=path, problem=why) from None
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.errors import AlreadyRegistered, Refused, UnknownJob
+from mam.jobs.draft import draft_job
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
@@ -42,6 +43,24 @@ class Archives(StoreCase):
         with pytest.raises(UnknownJob):
             registry.store.get(job_id)
         assert registry.store.events(job_id) == [] or isinstance(registry.store, MemoryStore)
+
+    def test_many_at_once_are_moved_as_one_is(self, registry: Registry, store: Store) -> None:
+        """A store may write many rows in another way than few."""
+        drafts = [draft_job(job_id=f"many{number}", prompt=f"é{number}", agent="codex") for number in range(30)]
+        ids = [job.job_id for job in store.register_all(drafts)]
+        assert ids == [draft.job_id for draft in drafts] == [entry.job_id for entry in store.entries(None)]
+        for job_id in ids:
+            registry.publish(job_id, event="progress", detail='a "half" \\ of it')
+            registry.complete(job_id, result=f"of {job_id}\n")
+        register_jobs(registry)
+        before, events = [registry.get(job_id) for job_id in ids], [registry.events(job_id) for job_id in ids]
+        begin = store.end_offset()
+        assert registry.archive(ids) == ids
+        assert [(entry.job_id, entry.fields) for entry in store.entries(begin)] == [(job_id, None) for job_id in ids]
+        end = int(store.end_offset().partition("@")[0])
+        assert store.summarise(ids, end) >= len(ids)
+        assert [registry.get(job_id) for job_id in ids] == before
+        assert [registry.events(job_id) for job_id in ids] == events
 
     def test_only_what_has_ended_is_moved(self, registry: Registry) -> None:
         (pending,) = register_jobs(registry)

@@ -9,6 +9,8 @@ import pytest
 
 from mam import questions
 from mam.errors import AnswerTooLate, BadInput, ClaimLost, Refused
+from mam.jobs import question_acts
+from mam.jobs.human_answer import HumanAnswer
 from mam.jobs.question import Draft, find_question, open_questions
 from mam.jobs.question_acts import Answer
 from mam.registry import Registry
@@ -187,6 +189,59 @@ class Questions(StoreCase):
         with pytest.raises(Refused, match="--no-ask"):
             ask(registry, job)
         assert snapshot(store) == before
+
+    def test_an_asker_that_no_longer_waits_withdraws(self, registry: Registry, store: Store) -> None:
+        job = register_and_claim(registry)
+        asked, other = ask(registry, job), ask(registry, job, DATABASE)
+        withdraw = partial(question_acts.withdraw, number=asked.question.number, claim_id=job.claim_id)
+        registry.act(job.job_id, "withdraw", partial(withdraw, attempt=1))
+
+        assert questions.find(registry, asked.id).question.state == "withdrawn"
+        assert [one.id for one in questions.open_now(registry)] == [other.id]
+        before = snapshot(store)
+        with pytest.raises(AnswerTooLate):
+            questions.answer(registry, job.job_id, reply(asked))
+        registry.act(job.job_id, "withdraw", partial(withdraw, attempt=1))
+        with pytest.raises(ClaimLost):
+            registry.act(job.job_id, "withdraw", partial(withdraw, attempt=2))
+        assert snapshot(store) == before
+        check_journal(store)
+
+    def test_a_rule_decides_without_a_question(self, registry: Registry, store: Store) -> None:
+        job = register_and_claim(registry)
+        decide = partial(question_acts.decide, draft=PUSH, answer="deny", rule="deny git push", what="git push")
+        registry.act(job.job_id, "decide", partial(decide, attempt=1, claim_id=job.claim_id))
+        line = history_lines(store, job.job_id)[-1]
+        assert (line["event"], line["answer"], line["rule"]) == ("decided", "deny", "deny git push")
+        assert questions.open_now(registry) == []
+        before = snapshot(store)
+        with pytest.raises(ClaimLost):
+            registry.act(job.job_id, "decide", partial(decide, attempt=2))
+        assert snapshot(store) == before
+        check_journal(store)
+
+    def test_a_job_for_a_person_is_answered_in_one_act(self, registry: Registry, store: Store) -> None:
+        """It is claimed, checked and completed, or ends in error; a late answer changes nothing."""
+        job = registry.register(prompt="Look at it", agent="human").job
+        given = HumanAnswer(answer="fine", by="anna@pc", seen=job)
+        with pytest.raises(AnswerTooLate, match="not the job that was shown"):
+            questions.answer_human(registry, given.replace(seen=job.replace(prompt="Look")))
+        assert [one.job_id for one in questions.for_people(registry)] == [job.job_id]
+        ended = questions.answer_human(registry, given)
+        assert (ended.status, ended.result, ended.owner, ended.attempt) == ("completed", "fine", "anna@pc", 1)
+        moves = [(line["from"], line["to"]) for line in history_lines(store, job.job_id) if "from" in line]
+        assert moves == [("pending", "running"), ("running", "completed")]
+        before = snapshot(store)
+        with pytest.raises(AnswerTooLate, match="is completed"):
+            questions.answer_human(registry, given)
+        assert snapshot(store) == before
+        other = registry.register(prompt="And this", agent="human").job
+        denied = questions.answer_human(
+            registry, HumanAnswer(answer="deny", by="anna@pc", seen=other, reason="no time")
+        )
+        assert (denied.status, denied.reason) == ("error", "denied by anna@pc: no time")
+        assert questions.for_people(registry) == []
+        check_journal(store)
 
     def test_many_questions_stay_bounded(self, registry: Registry) -> None:
         job = register_and_claim(registry)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam.jobs.summary import line_origins
-from mam.stores.consumer import Consumer
+from mam.stores.consumer import Consumer, take_snapshot
+from mam.stores.port import Query
 from mam.testing.conformance.base import StoreCase, history_lines, register_jobs, snapshot
 
 if TYPE_CHECKING:
@@ -111,6 +112,56 @@ class Summaries(StoreCase):
         silent.save()
         silent.load()
         assert not silent.is_lost
+
+    def test_a_lost_consumer_that_starts_over_in_parts_is_not_lost_again(
+        self, registry: Registry, store: Store
+    ) -> None:
+        first = Consumer(store, "one")
+        register_jobs(registry)
+        first.load()
+        first.skip_to_end()
+        archived_jobs(registry, 3)
+        summarise_all(store)
+        read = list[int]()
+        for turn in range(100):
+            consumer = Consumer(store, "one")
+            consumer.load()
+            assert consumer.is_lost == (turn == 0)
+            entry = next(iter(consumer.entries()), None)
+            if entry is None:
+                break
+            read.append(entry.number)
+            consumer.done(entry)
+            consumer.save()
+        assert read == [entry.number for entry in store.entries(None)]
+
+    def test_a_lost_consumer_may_go_on_from_a_snapshot(self, registry: Registry, store: Store) -> None:
+        consumer = Consumer(store, "silent")
+        register_jobs(registry)
+        consumer.load()
+        consumer.skip_to_end()
+        seen = consumer.at.number
+        archived_jobs(registry, 2)
+        summarise_all(store)
+        consumer.load()
+        assert (consumer.is_lost, consumer.lost_at) == (True, seen)
+        consumer.save()
+        consumer.load()
+        assert consumer.is_lost, "until it has handled something"
+
+        taken = take_snapshot(store)
+        (late,) = register_jobs(registry)
+        known = {job.job_id: job.to_json() for job in taken.jobs}
+        consumer.go_on_after(taken.offset)
+        again = Consumer(store, "silent")
+        again.load()
+        assert (again.is_lost, again.starts_over) == (False, False)
+        following = list(again.entries())
+        assert [entry.job_id for entry in following] == [late]
+        for entry in following:
+            assert entry.fields is not None
+            known.setdefault(entry.job_id, {}).update(entry.fields)
+        assert known == {job.job_id: job.to_json() for job in store.select(Query())}
 
     @pytest.mark.parametrize("count", [1, 7])
     def test_sums_stay_the_same(self, registry: Registry, store: Store, count: int) -> None:

@@ -122,7 +122,7 @@ def check_added_args(kind: AgentKind, program: str, args: Sequence[str]) -> None
         )
     unknown = unknown_options(program, module.HELP, options)
     if unknown:
-        why = f"{kind.program} knows no option {unknown[0]}; mend args in [agents.{kind.name}]"
+        why = f"{kind.program} knows no option {unknown[0]}; correct args in [agents.{kind.name}]"
         raise AgentNotFound(agent=kind.name, why=why)
 
 

@@ -51,7 +51,7 @@ class CommandAdapter:
         found = find_program(os.path.expanduser(name), {**os.environ, **self._table.get("env", {})})
         if found is None:
             where = "is not a program that can be run" if "/" in name else "is not on PATH"
-            self._refuse(f"{name} {where}; install it, or mend argv in [commands.{self.name}]")
+            self._refuse(f"{name} {where}; install it, or correct argv in [commands.{self.name}]")
         return found
 
     def _filled(self, template: str, values: dict[str, str], *, behind_dashes: bool) -> str:

@@ -64,7 +64,7 @@ class ParkedWait:
         return {"ok": True, "jobs": told, "lost": lost} if told or lost else None
 
     def abandon(self) -> None:
-        """The client is gone; its children go on."""
+        """The client is gone; its children continue."""
 
 
 class ChildWaiter:

@@ -27,6 +27,7 @@ from mam.work.live.assignment import ENDED, INTERRUPTED
 from mam.work.live.session import RESTART_SECONDS, SESSION
 from mam.work.live.submit import Submission
 from mam.work.live.usage import turn_cost
+from mam.work.live.waiting_jobs import WaitingJobs
 from mam.work.outcome import REASON_LIMIT, failure, result_text, undecided_denial, was_interrupted
 from mam.work.reports.problems import reset_in
 from mam.work.verdict import Finish, GiveUp, HandBack, Postpone, WaitForReset
@@ -63,11 +64,15 @@ class LiveAttempt(Attempt):
         self._since = time.monotonic()
         self._looked = self._sought = 0.0
         self._asked = self._asked_on_screen = self._replacement_reported = False
+        self._waiting_jobs = WaitingJobs(context.registry, session.labels)
 
     def _attempt(self) -> Verdict:
         self._end_earlier_attempts()
         if self.job.model is not None:
             why = f"a live session keeps its own model, and the job names {self.job.model}"
+            raise AgentNotFound(agent=self.job.agent, why=why)
+        if self.job.agent != self._session.tool and self.job.agent_session != self._session.label:
+            why = f"the live session {self._session.name}, which claimed it, is {self._session.tool}"
             raise AgentNotFound(agent=self.job.agent, why=why)
         workdir = prepare_workdir(self.job, self._context.work_directory, self._context.workdirs)
         self._begun |= {"place": workdir.path, "branch": workdir.branch, "note": workdir.note, "session": self._about()}
@@ -106,7 +111,7 @@ class LiveAttempt(Attempt):
         except MamError as refusal:
             return str(refusal)
         self._submission = submission
-        how = f"{session.name} goes on with it" if submission.resumed else f"handed to {session.name}"
+        how = f"{session.name} continues it" if submission.resumed else f"handed to {session.name}"
         self._context.say(job, f"{how} (proof: {submission.proof or 'none'})")
         self._begun["session"] |= {"proof": submission.proof, "mark": submission.mark}
         self._note_start()
@@ -152,6 +157,7 @@ class LiveAttempt(Attempt):
             self._look_for_end(turn)
             self._look_at_screen()
             self._look_at_requests()
+            self._report_waiting_jobs()
         self._read_hooks()
         return False
 
@@ -215,6 +221,13 @@ class LiveAttempt(Attempt):
         elif self._asked_on_screen and not asks:
             self._publish("progress", "its screen asks nothing more", {"source": SCREEN})
         self._asked_on_screen = self.supervision.waits_for_person = asks
+
+    def _report_waiting_jobs(self) -> None:
+        """While the session waits for a person, who waits for the session."""
+        if not self.supervision.waits_for_person:
+            self._waiting_jobs.forget()
+        elif (behind := self._waiting_jobs.news()) is not None:
+            self._context.say(self.job, f"meanwhile {behind}")
 
     def _look_at_requests(self) -> None:
         """Hooks of the session that ask a person."""
@@ -303,7 +316,7 @@ class LiveAttempt(Attempt):
     # -- interrupt -------------------------------------------------------------------------------------------------
 
     def _interrupt_if_ended(self, submission: Submission) -> None:
-        """The claim is gone. A job that has ended (it was cancelled) must not go on; one that another worker has
+        """The claim is gone. A job that has ended (it was cancelled) must not continue; one that another worker has
         claimed belongs to that worker."""
         try:
             has_ended = self._claim.read().status.ended

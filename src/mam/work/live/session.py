@@ -53,7 +53,10 @@ RESTART_SECONDS = 5.0
 
 
 class LiveSession:
-    def __init__(self, directory: Directory, name: str, between: str | None = None) -> None:
+    def __init__(
+        self, directory: Directory, name: str, between: str | None = None, shared: tuple[str, ...] = ()
+    ) -> None:
+        self._shared = shared
         self.between = between
         self.unready_reason: str | None = None
         """Why nothing was claimed at the last try, although there may be a job."""
@@ -80,6 +83,11 @@ class LiveSession:
         return f"tmux:{self.name}"
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Its own label, which no other session serves, and those that it shares with others."""
+        return (self.label, *(label for label in self._shared if label != self.label))
+
+    @property
     def tool(self) -> str:
         return self.record.identity.tool
 
@@ -104,16 +112,19 @@ class LiveSession:
 
     # -- claiming --------------------------------------------------------------------------------------------------
 
-    def claim(self, registry: Registry, request: ClaimRequest) -> Job | None:
-        """Claims for this generation, if the session can take a job; otherwise sets `unready_reason`."""
+    def claim(self, registry: Registry, requests: list[ClaimRequest]) -> Job | None:
+        """Claims for this generation, if the session can take a job; otherwise sets `unready_reason`. The requests name
+        the labels in their order."""
         self.unready_reason = None
         try:
             self._renew()
-            request = request.replace(agent_id=self.record.agent_id, generation_id=self.record.generation_id)
+            own = {"agent_id": self.record.agent_id, "generation_id": self.record.generation_id}
+            requests = [request.replace(**own) for request in requests]
             self._note(registry)
             assignment = self.assignment()
-            if assignment.is_open and self._is_open_in(registry, assignment):
-                job = registry.claim(request.replace(job_id=assignment.job_id))
+            open_job = self._open_job(registry, assignment) if assignment.is_open else None
+            if open_job is not None:
+                job = registry.claim(requests[0].replace(label=open_job.agent_session, job_id=open_job.job_id))
                 self.unready_reason = (
                     None
                     if job is not None
@@ -126,9 +137,10 @@ class LiveSession:
         except MamError as error:
             why = str(error)
         if why is None:
-            return registry.claim(request)
-        label = Query(statuses=frozenset({PENDING, WAITING}), label=request.label)
-        self.unready_reason = why if next(iter(registry.select(label)), None) is not None else None
+            return next((job for request in requests if (job := registry.claim(request)) is not None), None)
+        queries = [Query(statuses=frozenset({PENDING, WAITING}), label=request.label) for request in requests]
+        has_job = any(next(iter(registry.select(query)), None) is not None for query in queries)
+        self.unready_reason = why if has_job else None
         return None
 
     def _note(self, registry: Registry) -> None:
@@ -138,18 +150,23 @@ class LiveSession:
             note_store(self._directory, self.record.agent_id, self.record.generation_id, address)
             self._noted = self.record.generation_id
 
-    def _is_open_in(self, registry: Registry, assignment: Assignment) -> bool:
-        """Whether the assigned job may come back to this session. If it has ended, the assignment ends."""
+    def _open_job(self, registry: Registry, assignment: Assignment) -> Job | None:
+        """The assigned job, if it may come back to this session. If it has ended, the assignment ends."""
         try:
             job = registry.store.get(assignment.job_id)
         except UnknownJob:
             job = None
-        if job is not None and job.agent_session == self.label:
+        if job is not None and (job.agent_session in self.labels or self._has_run(job)):
             comes_back = job.status is WAITING and job.waiting_for == SESSION
             if job.status in (PENDING, RUNNING) or comes_back:
-                return True
+                return job
         self.write_assignment(assignment.replace(turn=ENDED))
-        return False
+        return None
+
+    def _has_run(self, job: Job) -> bool:
+        """Whether this generation had the job, also if its worker served more labels then."""
+        ran_in = (job.run or {}).get("session")
+        return isinstance(ran_in, dict) and ran_in.get("generation_id") == self.record.generation_id
 
     def _why_not_ready(self, assignment: Assignment) -> str | None:
         """Why a line cannot be typed now; None if it can."""
