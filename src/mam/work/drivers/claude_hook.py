@@ -15,8 +15,6 @@ from mam.util.strict_json import safe_json
 from mam.work.asking.finding import find_asker
 from mam.work.asking.port import WITHDRAWN
 from mam.work.drivers.claude_requests import (
-    BEFORE_TOOL,
-    PERMISSION,
     QUESTION_TOOL,
     permission_of,
     permission_output,
@@ -31,18 +29,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Json
     from mam.work.asking.port import Asker
 
-HOOK_SECONDS = 7 * 86400
-"""How long Claude Code waits for the hook. Its timer holds less than 25 days."""
 INPUT_LIMIT = 64 << 20
-
-
-def hooks(command: str) -> Json:
-    """The settings of a session by which it calls this hook."""
-    handler = {"type": "command", "command": command, "timeout": HOOK_SECONDS}
-    return {
-        PERMISSION: [{"matcher": "*", "hooks": [handler]}],
-        BEFORE_TOOL: [{"matcher": QUESTION_TOOL, "hooks": [handler]}],
-    }
 
 
 def answer(hook: Json, asker: Asker, is_over: Callable[[], bool]) -> Json | None:
