@@ -6,6 +6,7 @@ python -m tools.docs --check    exit 1 and name the documents that are out of da
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 
@@ -42,7 +43,17 @@ def _readme() -> str:
     return f"{before}{BEGIN}\n{readme_session()}{END}{after}"
 
 
-DOCUMENTS: dict[str, Callable[[], str]] = {"README.md": _readme, "docs/reference.md": reference}
+def _openapi() -> str:
+    from mam.serve.openapi import describe
+    from mam.serve.routes import ROUTES
+
+    schemas = {file.name: json.loads(file.read_text(encoding="utf-8")) for file in (ROOT / "schemas").glob("*.json")}
+    return json.dumps(describe(ROUTES, schemas), ensure_ascii=False, indent=1) + "\n"
+
+
+DOCUMENTS: dict[str, Callable[[], str]] = {
+    "README.md": _readme, "docs/reference.md": reference, "src/mam/serve/openapi.json": _openapi,
+}  # fmt: skip
 
 
 if __name__ == "__main__":

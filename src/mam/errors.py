@@ -67,6 +67,14 @@ class ArtifactMissing(MamError):
     """Job {job} is not complete: {artifact} {problem}."""
 
 
+class KeyReused(MamError):
+    """Job {job} has this key, and another {field}; repeat the first request, or choose another key."""
+
+
+class JobChanged(MamError):
+    """Job {job} changed since you read it; nothing was written."""
+
+
 class AttemptNeeded(MamError):
     """Writing to job {job} needs --attempt here (require_attempt is on); `mam get {job}` shows the current one."""
 

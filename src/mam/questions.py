@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.human_answer import HumanAnswer
     from mam.jobs.question_acts import Answer
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
     from mam.registry import Registry
 
 
@@ -40,6 +40,14 @@ class Asked(Frozen):
     @property
     def id(self) -> str:
         return question_id(self.job.job_id, self.question.number)
+
+    def to_json(self) -> Json:
+        """The question with its id, and the job that asks."""
+        job = self.job
+        return {
+            "id": self.id, "job_id": job.job_id, "agent": job.agent, "agent_session": job.agent_session,
+            "owner": job.owner, **self.question.as_dict(),
+        }  # fmt: skip
 
 
 def ask(registry: Registry, job: str, draft: Draft, *, attempt: int, claim_id: str | None = None) -> Asked:

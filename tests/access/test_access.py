@@ -18,7 +18,7 @@ from mam.access.credentials import (
 from mam.access.grant import EVERYTHING, SCOPES, Grant, check_grant, parse_grant
 from mam.access.registry import AuthorizedRegistry
 from mam.access.viewer import LOCAL_TOKEN, Viewer, local_viewer
-from mam.errors import BadInput, ClaimLost, NoSuchWorker, NotAllowed, NotLoggedIn, Refused, UnknownJob
+from mam.errors import BadInput, ClaimLost, KeyReused, NoSuchWorker, NotAllowed, NotLoggedIn, Refused, UnknownJob
 from mam.jobs.credential import CODE, SESSION, TOKEN
 from mam.jobs.edit import Edit
 from mam.jobs.question import Draft
@@ -152,7 +152,7 @@ def test_a_code_expires(store: MemoryStore, clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "-", "x" * 10_000, "é" * 16, "\0" * 16, "0000-0000-0000-0000"])
-def test_what_is_no_code_opens_nothing(store: MemoryStore, typed: str) -> None:
+def test_an_invalid_code_logs_no_one_in(store: MemoryStore, typed: str) -> None:
     ensure_local_token(store)
     with pytest.raises(NotLoggedIn):
         exchange_code(store, typed)
@@ -229,8 +229,8 @@ def test_each_verb_needs_its_scope(registry: Registry, verb: str, scope: str) ->
 def test_every_verb_of_the_registry_with_rights_is_in_the_table() -> None:
     public = {name for name in dir(AuthorizedRegistry) if not name.startswith("_")}
     others = {
-        "is_own", "may_see", "may_see_id", "own", "select", "state", "claim_request", "mark_seen", "overview",
-        "explain", "events", "question", "pause",
+        "history", "register_all", "is_own", "may_see", "may_see_id", "own", "select", "state", "claim_request",
+        "mark_seen", "overview", "explain", "events", "question", "pause",
     }  # fmt: skip
     assert public - others == {*VERBS} - {"continue"} | {"continue_job"}
 
@@ -342,7 +342,7 @@ def test_a_job_runs_where_it_says_and_never_in_the_directory_of_the_server(
     ],
     ids=str,
 )  # fmt: skip
-def test_what_cannot_be_chosen_over_the_network_is_refused(registry: Registry, choices: dict[str, Any]) -> None:
+def test_options_that_the_network_may_not_set_are_rejected(registry: Registry, choices: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         AuthorizedRegistry(registry, Viewer(name="a", grant=EVERYTHING, token="a")).register(
             prompt="x", agent="codex", **choices
@@ -355,7 +355,20 @@ def test_a_key_of_a_job_that_the_token_may_not_see_is_taken(registry: Registry) 
     with pytest.raises(Refused, match="has this key") as refused:
         rights(registry, "submit").register(prompt="x", agent="codex", key="k")
     assert "secret" not in str(refused.value)
-    assert rights(registry, "read,submit").register(prompt="x", agent="codex", key="k").created is False
+    reader = rights(registry, "read,submit")
+    with pytest.raises(KeyReused, match="another prompt"):
+        reader.register(prompt="x", agent="codex", key="k", workdir="/x")
+
+
+def test_a_repeated_registration_returns_the_first_job(registry: Registry) -> None:
+    mine = rights(registry, "submit")
+    first = mine.register(prompt="x", agent="codex", key="k")
+
+    again = mine.register(prompt="x", agent="codex", key="k")
+
+    assert (again.job, again.created) == (first.job, False)
+    with pytest.raises(KeyReused, match="another label"):
+        mine.register(prompt="x", agent="codex", key="k", label="y")
 
 
 def test_a_token_depends_only_on_jobs_that_it_may_see(registry: Registry) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from mam.access.grant import ANSWER, PERMISSIONS, SUBMIT
 from mam.access.reading import AuthorizedReading
 from mam.config.inbox import is_repository_word
-from mam.errors import BadInput, NotAllowed, Refused
+from mam.errors import BadInput, KeyReused, NotAllowed, Refused
 from mam.jobs import input_rules
 from mam.jobs.continuation import conversation_of
+from mam.jobs.draft import draft_job
 from mam.jobs.record import Job
 from mam.util.frozen import Frozen
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.edit import Edit
     from mam.jobs.record import Json
+    from mam.registry.changing import Check
     from mam.stores.port import Registration
 
 CHOICES = frozenset({
@@ -32,6 +34,12 @@ OF_CONTINUATION = frozenset({
     "timeout_sec", "idle_timeout_sec", "artifacts", "priority", "due_ms", "max_retries", "key", "permissions", "model",
     "on_idle", "retry_on_exit",
 })  # fmt: skip
+_REPEATED = (
+    "prompt", "agent", "agent_session", "timeout_sec", "idle_timeout_sec", "expected_artifacts", "priority",
+    "max_retries", "workdir", "after", "on_dependency_failure", "exclusive", "workspace", "permissions", "model",
+    "on_idle", "retry_on_exit", "repository", "may_ask",
+)  # fmt: skip
+"""A repeated request has the same of these; its start time may have been given relative to now."""
 _OF_REPOSITORY = ("repo", "branch", "push", "pull_request")
 DEFAULT_BRANCH = "main"
 _NOT_IN_BRANCHES = frozenset(" ~^:?*[\\\x7f")
@@ -54,12 +62,15 @@ class AuthorizedJobs(AuthorizedReading):
     def register(self, *, prompt: str, agent: str, **choices: Any) -> Registration:
         """Registers a job within the viewer's bounds. It names a repository (and gets a worktree) or a directory;
         otherwise it runs in a fresh directory, never in the one of the server."""
-        return self._visible(self.registry.register(prompt=prompt, agent=agent, **self._checked(agent, choices)))
+        chosen = self._checked(agent, choices)
+        draft = draft_job(job_id=self.registry.store.clock.new_id(), prompt=prompt, agent=agent, **chosen)
+        registration = self._visible(self.registry.register_draft(draft))
+        if not registration.created:
+            _check_repeated(registration.job, draft)
+        return registration
 
     def register_all(self, prompts: Sequence[Prompted]) -> list[Job]:
         """Registers all of them or none."""
-        from mam.jobs.draft import draft_job
-
         drafts = [
             draft_job(
                 job_id=one.job_id, prompt=one.prompt, agent=one.agent, inbox=one.inbox,
@@ -86,7 +97,7 @@ class AuthorizedJobs(AuthorizedReading):
         chosen = {**kept, **_place(choices), "registered_by": self.viewer.token}
         self._check_bounds(agent, chosen.get("label", agent), choices.get("repo"), chosen.get("permissions"))
         chosen["after"] = [self.get(needed).job_id for needed in chosen.get("after", ())]
-        return chosen
+        return {**self.defaults, **chosen}
 
     def retry(self, job: str, *, continues: bool = False) -> Registration:
         old = self.own(job, "retry")
@@ -102,16 +113,20 @@ class AuthorizedJobs(AuthorizedReading):
         self._check_job(old, choices.get("permissions"))
         self._check_here(old, resumes=True)
         chosen = {**choices, "permissions": choices.get("permissions", old.permissions)}
-        return self._visible(self.registry.continue_job(old.job_id, prompt=prompt, **chosen))
+        registration = self._visible(self.registry.continue_job(old.job_id, prompt=prompt, **chosen))
+        if not registration.created and registration.job.prompt != prompt:
+            raise KeyReused(job=registration.job.job_id, field="prompt")
+        return registration
 
-    def cancel(self, job: str, *, reason: str | None = None) -> Job:
-        return self.registry.cancel(self.own(job, "cancel").job_id, reason=reason)
+    def cancel(self, job: str, *, reason: str | None = None, check: Check | None = None) -> Job:
+        """`check` raises if the job is not the one that the viewer saw; so it does for `edit`."""
+        return self.registry.cancel(self.own(job, "cancel").job_id, reason=reason, check=check)
 
-    def edit(self, job: str, changes: Edit, *, seen: Job | None = None) -> Job:
+    def edit(self, job: str, changes: Edit, *, seen: Job | None = None, check: Check | None = None) -> Job:
         found = self.own(job, "edit")
         if changes.label is not None:
             self._check_label(changes.label)
-        return self.registry.edit(found.job_id, changes, by=self.viewer.name, seen=seen)
+        return self.registry.edit(found.job_id, changes, by=self.viewer.name, seen=seen, check=check)
 
     def mark_seen(self, job: str) -> Job:
         """A person looked at the outcome: whoever may answer questions, or registered the job."""
@@ -165,6 +180,12 @@ class AuthorizedJobs(AuthorizedReading):
         if not registration.created and not self.may_see(registration.job):
             raise Refused(why="Another job has this key; choose another key.")
         return registration
+
+
+def _check_repeated(found: Job, draft: Job) -> None:
+    for name in _REPEATED:
+        if getattr(found, name) != getattr(draft, name):
+            raise KeyReused(job=found.job_id, field={"agent_session": "label"}.get(name, name))
 
 
 def _place(choices: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from mam.access.viewer import Viewer
     from mam.jobs.activity import State
@@ -39,10 +40,12 @@ class Page(Frozen):
 class AuthorizedReading:
     """Verbs that only read, for one viewer."""
 
-    def __init__(self, registry: Registry, viewer: Viewer) -> None:
+    def __init__(self, registry: Registry, viewer: Viewer, defaults: Mapping[str, Any] | None = None) -> None:
         self.registry = registry
         """The whole service, without rights. Doors do not call it; they use the methods of this class."""
         self.viewer = viewer
+        self.defaults: Mapping[str, Any] = {} if defaults is None else defaults
+        """Parameters of `draft_job` that the settings of this host give to each new job."""
 
     def may_see(self, job: Job) -> bool:
         return self.viewer.may(READ) or self.is_own(job)

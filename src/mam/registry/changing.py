@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from mam.stores.port import Act, Store
     from mam.util.clock import Moment
 
+    Check = Callable[[Job], None]
+    """Raises if the job, as it is under the lock, is not the one that the caller means to change."""
+
     class AuditSink(Protocol):
         """Receives the writes of the registry; the audit log is one."""
 
@@ -128,18 +131,19 @@ class ChangingRegistry(ReadingRegistry):
         return self._change(job, "publish", act, unfenced=attempt is None)
 
     def cancel(
-        self, job: str, *, attempt: int | None = None, claim_id: str | None = None, reason: str | None = None
-    ) -> Job:
+        self, job: str, *, attempt: int | None = None, claim_id: str | None = None, reason: str | None = None,
+        check: Check | None = None,
+    ) -> Job:  # fmt: skip
         fence = _fence(attempt, claim_id)
         if reason is not None:
             input_rules.check_text("reason", reason, input_rules.REASON_LIMIT)
-        return self._change(job, "cancel", partial(acts.cancel, **fence, reason=reason))
+        return self._change(job, "cancel", _checked(partial(acts.cancel, **fence, reason=reason), check))
 
     def mark_seen(self, job: str, *, by: str) -> Job:
         """Notes that a person looked at the outcome of an ended job."""
         return self._change(job, "seen", partial(acts.mark_seen, by=input_rules.check_name("name", by)))
 
-    def edit(self, job: str, changes: Edit, *, by: str, seen: Job | None = None) -> Job:
+    def edit(self, job: str, changes: Edit, *, by: str, seen: Job | None = None, check: Check | None = None) -> Job:
         """Changes a job that no worker has claimed; with `seen` only if it is still the job that the user read."""
         from mam.jobs.edit import edit
 
@@ -151,7 +155,7 @@ class ChangingRegistry(ReadingRegistry):
             input_rules.check_count("priority", changes.priority, least=-1000, most=1000)
         if changes.due_ms is not None:
             input_rules.check_moment("start time", changes.due_ms)
-        return self._change(job, "edit", partial(edit, changes=changes, by=by, seen=seen))
+        return self._change(job, "edit", _checked(partial(edit, changes=changes, by=by, seen=seen), check))
 
     def mark_applied(self, job: str, *, by: str, facts: Mapping[str, str]) -> Job:
         """Notes that a person applied the changes of a job, and where."""
@@ -251,3 +255,14 @@ def _unless_running(act: Act, found: Job, now: Moment, **given: Any) -> Change:
     if found.status is RUNNING:
         raise AttemptNeeded(job=found.job_id)
     return act(found, now, **given)
+
+
+def _checked(act: Act, check: Check | None) -> Act:
+    if check is None:
+        return act
+
+    def checked_act(found: Job, now: Moment, **given: Any) -> Change:
+        check(found)
+        return act(found, now, **given)
+
+    return checked_act

@@ -9,14 +9,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.routing import Mount
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Mount, Router
 
 from mam.serve.endpoint import endpoints
 from mam.serve.hardening import Hardening
 from mam.serve.login import login_routes
 from mam.serve.mcp_endpoint import mcp_routes
-from mam.serve.pages.routes import page_routes
+from mam.serve.pages.routes import page_not_found, page_routes
+from mam.serve.pages.static_files import PageFiles
 from mam.serve.problems import TITLES, Problem, facts_of, problem_response
 from mam.serve.routes import ROUTES
 
@@ -49,13 +49,14 @@ def create_app(server: Server) -> Starlette:
             return problem_response(facts_of(found), server.settings.path_prefix)
         return problem_response(facts_of(error), server.settings.path_prefix)
 
-    return Starlette(
+    app = Starlette(
         routes=[
-            Mount("/api/v1", routes=endpoints(server, ROUTES)),
-            Mount("/static", StaticFiles(directory=STATIC)),
+            Mount("/api/v1", Router(endpoints(server, ROUTES), redirect_slashes=False)),
+            Mount("/static", PageFiles(directory=STATIC)),
             *mcp_routes(server),
             *login_routes(server),
             *page_routes(server),
+            *page_not_found(server),  # behind every other route
         ],
         middleware=[
             Middleware(Hardening, settings=server.settings),
@@ -64,3 +65,5 @@ def create_app(server: Server) -> Starlette:
         exception_handlers={HTTPException: problem, Problem: problem, Exception: problem},
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False
+    return app

@@ -69,6 +69,8 @@ def _check_number(number: float, schema: Json, name: str) -> None:
 
 
 def _check_list(values: list[Any], schema: Json, name: str) -> None:
+    if len(values) < schema.get("minItems", 0):
+        raise BadInput(why=f"{name} is empty")
     if len(values) > schema.get("maxItems", len(values)):
         raise BadInput(why=f"{name} has {len(values):,} items; at most {schema['maxItems']:,} are taken")
     for at, value in enumerate(values):

@@ -46,13 +46,23 @@ def _endpoint(server: Server, methods: dict[str, Route]) -> Callable[[Request], 
     async def endpoint(request: Request) -> Response:
         route = methods["GET" if request.method == "HEAD" else request.method]
         try:
-            return await _answer(server, route, request)
+            return _if_changed(request, await _answer(server, route, request))
         except (MamError, Problem, OSError) as error:
             if isinstance(error, NotLoggedIn):
                 note_failure(server, request)
             return problem_response(facts_of(error), server.settings.path_prefix)
 
     return endpoint
+
+
+def _if_changed(request: Request, response: Response) -> Response:
+    """304 for a caller that has this revision."""
+    tag, known = response.headers.get("etag"), request.headers.get("if-none-match")
+    if request.method not in ("GET", "HEAD") or tag is None or known is None:
+        return response
+    if tag not in [one.strip().removeprefix("W/") for one in known.split(",")]:
+        return response
+    return Response(status_code=304, headers={"etag": tag})
 
 
 async def _answer(server: Server, route: Route, request: Request) -> Response:

@@ -12,6 +12,7 @@ from collections import OrderedDict, deque
 from threading import Event, Lock, Thread
 
 from mam.errors import MamError
+from mam.jobs.status import ENDED
 from mam.util.encoding import to_bytes
 from mam.util.frozen import Frozen
 
@@ -30,6 +31,7 @@ SLEEP_SECONDS = 10.0
 """The longest sleep of the thread: so long lasts the end of a server that is closed inside a process."""
 RETRY_SECONDS = 1.0
 PAGE = 500
+_ENDED = frozenset(str(status) for status in ENDED)
 
 
 class JobChange(Frozen):
@@ -102,6 +104,18 @@ class JournalHub:
             await self.wait(left)
         return self.last
 
+    async def wait_for_label(self, label: str, number: int, seconds: float) -> None:
+        """Sleeps until there may be a job of this label to claim, after the entry of this number: a job of it changed,
+        an end may have freed an exclusive key, or a pause was lifted."""
+        ends = self.loop.time() + seconds
+        while not self.is_stopped and (left := ends - self.loop.time()) > 0:
+            changes = self.after(number)
+            if changes is None or any(one.label == label or one.status in _ENDED for one in changes):
+                return
+            number = self.last
+            if await self.wait(left) and self.last == number:
+                return
+
     def after(self, number: int) -> list[JobChange] | None:
         """The changes after this number that are in memory; None when there are more in the journal."""
         if number < self._since:
@@ -112,6 +126,10 @@ class JournalHub:
                 break
             found.append(change)
         return found[::-1]
+
+    def end(self) -> int:
+        """The number of the last entry now. It blocks."""
+        return number_of(self._registry.store.end_offset())
 
     def read(self, number: int) -> list[JobChange]:
         """A page of changes after this number, from the journal. It blocks."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from mam.serve.api import events, jobs, service
+from mam.serve.api import changing, claims, description, events, files, jobs, questions, service, tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.serve.route import Route
 
-ROUTES: tuple[Route, ...] = (*jobs.ROUTES, *events.ROUTES, *service.ROUTES)
+ROUTES: tuple[Route, ...] = (
+    *jobs.ROUTES, *changing.ROUTES, *files.ROUTES, *claims.ROUTES, *questions.ROUTES, *events.ROUTES, *service.ROUTES,
+    *tokens.ROUTES, *description.ROUTES,
+)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import partial
 
 import anyio
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from mam.access.viewer import Viewer
+    from mam.agents.port import Directory
     from mam.config.settings import Config
     from mam.registry import Registry
     from mam.serve.settings import ServeSettings
@@ -30,13 +32,22 @@ if TYPE_CHECKING:
 
 
 class Server:
-    def __init__(self, registry: Registry, settings: ServeSettings, config: Config) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        settings: ServeSettings,
+        config: Config,
+        sessions: Callable[[], Directory] | None = None,
+    ) -> None:
         self.registry = registry
         self.settings = settings
         self.config = config
+        self.sessions = sessions
+        """Opens the directory of live sessions of this host; None if there is none."""
         self.hub = JournalHub(registry)
         self.failed_logins = FailureLimit(most=10, seconds=600.0)
         self.failed_tokens = FailureLimit(most=100, seconds=60.0)
+        self._defaults = job_defaults(config)
         self._threads = anyio.CapacityLimiter(THREADS)
 
     async def call(self, function: Callable[..., T], *given: Any, **named: Any) -> T:
@@ -44,7 +55,7 @@ class Server:
         return await anyio.to_thread.run_sync(partial(function, *given, **named), limiter=self._threads)
 
     def rights_of(self, viewer: Viewer) -> AuthorizedRegistry:
-        return AuthorizedRegistry(self.registry, viewer)
+        return AuthorizedRegistry(self.registry, viewer, self._defaults)
 
     def find_viewer(self, token: str | None, session: str | None) -> Viewer:
         """The viewer of a request; NotLoggedIn without a valid token or session. It blocks."""
@@ -64,3 +75,14 @@ class Server:
         """Browsers share cookies between the ports of a host, so each store has its own."""
         name = f"mam-{hashlib.sha256(self.registry.store.address.encode()).hexdigest()[:10]}"
         return f"__Host-{name}" if self.settings.is_https and not self.settings.path_prefix else name
+
+
+def job_defaults(config: Config) -> dict[str, Any]:
+    """What the settings of this host say about a new job that does not say it itself."""
+    from mam.bus.settings import broker_to_record
+
+    broker = broker_to_record(config.broker) if config.broker.get("host") or os.environ.get("MQTT_BROKER") else None
+    return {
+        "on_idle": config.on_idle, "may_ask": config.questions.get("ask", True), "origin_host": os.uname().nodename,
+        "broker": broker,
+    }  # fmt: skip

@@ -15,7 +15,7 @@ from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from starlette.types import Message, Receive, Scope, Send
 
@@ -71,40 +71,48 @@ class ChangeFilter(Frozen):
         )
 
 
-def event_stream(call: Call, epoch: str, number: int, wanted: ChangeFilter, *, sees_all: bool) -> EventStream:
-    return EventStream(_stream(call, epoch, number, wanted, sees_all), media_type="text/event-stream", headers=HEADERS)
+def event_stream(
+    call: Call, epoch: str, number: int, wanted: ChangeFilter, *, sees_all: bool, follows: bool
+) -> EventStream:
+    stream = _stream(call, epoch, number, wanted, sees_all=sees_all, follows=follows)
+    return EventStream(stream, media_type="text/event-stream", headers=HEADERS)
 
 
-async def _stream(call: Call, epoch: str, number: int, wanted: ChangeFilter, sees_all: bool) -> AsyncIterator[bytes]:
-    hub, loop = call.server.hub, asyncio.get_running_loop()
+async def _stream(
+    call: Call, epoch: str, number: int, wanted: ChangeFilter, *, sees_all: bool, follows: bool
+) -> AsyncIterator[bytes]:
+    server, hub, loop = call.server, call.server.hub, asyncio.get_running_loop()
+    upto = None if follows else await server.call(hub.end)
     yield b": mam\n\n"
     spoke = loop.time()
     while not hub.is_stopped:
         if epoch != hub.epoch:
             epoch, number = hub.epoch, 0
             yield b"event: reset\ndata: {}\n\n"
-        changes = hub.after(number)
+        changes = hub.after(number) if follows else None
         if changes is None:
-            changes = await call.server.call(hub.read, number)
-            number = changes[-1].number if changes else max(number, hub.last)
-        elif changes:
-            number = changes[-1].number
+            changes = await server.call(hub.read, number)
+            if not changes:
+                number = max(number, hub.last)
         if changes:
+            number = changes[-1].number
             found = [change for change in changes if wanted.matches(change)]
             if found and not sees_all:
-                found = await call.server.call(_seen, call, found)
-            async for piece in _frames(found, epoch):
+                found = await server.call(_seen, call, found)
+            for piece in _frames(found, epoch):
                 yield piece
                 spoke = loop.time()
-        elif not await hub.wait(max(0.0, spoke + KEEP_ALIVE_SECONDS - loop.time())):
+        if upto is not None and (not changes or number >= upto):
+            return
+        if not changes and not await hub.wait(max(0.0, spoke + KEEP_ALIVE_SECONDS - loop.time())):
             # The id moves a reader of a rare event forward, so that it need not read everything again.
             yield f": keep-alive\nid: {position_text(epoch, number)}\n\n".encode()
             spoke = loop.time()
-            if not await call.server.call(_is_still_allowed, call):
+            if not await server.call(_is_still_allowed, call):
                 return
 
 
-async def _frames(changes: list[JobChange], epoch: str) -> AsyncIterator[bytes]:
+def _frames(changes: list[JobChange], epoch: str) -> Iterator[bytes]:
     """Several frames at once: each send costs a system call."""
     held = list[bytes]()
     size = 0

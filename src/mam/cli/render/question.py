@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.render.prose import StyledLine
     from mam.jobs.question import Question
-    from mam.jobs.record import Job, Json
+    from mam.jobs.record import Job
     from mam.questions import Asked
     from mam.util.clock import Moment
 
@@ -24,15 +24,6 @@ FOLDED = "  ↳ "
 WIDTH = 100
 
 _STYLES = {PLAIN: "cyan", TITLE: "bold", REMOVED: "red", ADDED: "green"}
-
-
-def question_json(asked: Asked) -> Json:
-    """For --json: the question with its id, and the job that asks."""
-    job = asked.job
-    return {
-        "id": asked.id, "job_id": job.job_id, "agent": job.agent, "agent_session": job.agent_session,
-        "owner": job.owner, **asked.question.as_dict(),
-    }  # fmt: skip
 
 
 def row_of(asked: Asked, now: Moment) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import sys
 
 from mam import questions
 from mam.cli.args.options import registry_of
-from mam.cli.render.question import how_to_answer, question_json, short_id, what_always_covers, whole_text
+from mam.cli.render.question import how_to_answer, short_id, what_always_covers, whole_text
 from mam.cli.render.streams import print_job, print_json, print_row, say
 from mam.errors import BadInput
 from mam.jobs.draft import HUMAN
@@ -69,7 +69,7 @@ def run(options: Options) -> int:
     )  # fmt: skip
     closed = questions.answer(registry, asked.job.job_id, given)
     if options.json:
-        print_json(question_json(closed))
+        print_json(closed.to_json())
     else:
         print_row(f"{short_id(closed)} {closed.question.answer}")
     return 0

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from mam import questions
 from mam.cli.args.options import add_attempt, job_registry, own_fence, own_job
-from mam.cli.render.question import question_json
 from mam.cli.render.streams import print_json, print_row, print_text
 from mam.errors import AnswerTooLate, AttemptNeeded, BadInput
 from mam.jobs.question import DENY, QUESTION, WITHDRAWN, Draft, check_draft
@@ -65,7 +64,7 @@ def run(options: Options) -> int:
         if asked.question.state == WITHDRAWN:
             raise AnswerTooLate(question=asked.id, why="was withdrawn, because the attempt has ended")
     if options.json:
-        print_json(question_json(asked))
+        print_json(asked.to_json())
     elif options.wait:
         print_text(f"{asked.question.answer}\n")
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mam import questions
 from mam.cli.args.options import registry_of
-from mam.cli.render.question import question_json, row_of, row_of_job
+from mam.cli.render.question import row_of, row_of_job
 from mam.cli.render.streams import print_json_array, print_json_line, print_row, say, stdout_is_terminal
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def run(options: Options) -> int:
     if options.watch:
         return _watch(registry, found, as_json=options.json)
     if options.json:
-        print_json_array(map(question_json, found))
+        print_json_array(asked.to_json() for asked in found)
     elif not found and not yours:
         say("no open question")
     elif stdout_is_terminal():
@@ -63,7 +63,7 @@ def _print_rows(registry: Registry, found: list[Asked], *, as_json: bool) -> Non
 
     for asked in found:
         if as_json:
-            print_json_line(question_json(asked))
+            print_json_line(asked.to_json())
         else:
             print_row(*row_of(asked, registry.store.clock.now()))
     sys.stdout.flush()

@@ -48,6 +48,7 @@ def add_arguments(parser: Parser) -> None:
 def run(options: Options) -> int:
     check_outside_agents("serve")
     _require_packages()
+    from mam.agents.open_directory import open_directory
     from mam.config.settings import load_config
     from mam.serve.run import bind, serve
     from mam.serve.server import Server
@@ -56,7 +57,7 @@ def run(options: Options) -> int:
     listening = bind(settings)
     settings = settings.replace(port=listening.getsockname()[1])
     registry = registry_of(options, create=True, config=config)
-    server = Server(registry, settings, config)
+    server = Server(registry, settings, config, lambda: open_directory(options.store, options.registry_dir))
     more = [] if options.valet is None else [_valet(server, options.valet)]
     serve(server, listening, lambda: _announce(server, options), more)
     return 0

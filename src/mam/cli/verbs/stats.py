@@ -17,8 +17,6 @@ from __future__ import annotations
 from mam.cli.args.options import registry_of
 from mam.cli.render.streams import print_json, print_row, stdout_is_terminal
 from mam.errors import BadInput
-from mam.util.clock import parse_time
-from mam.util.human_time import parse_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,38 +43,19 @@ def run(options: Options) -> int:
     kinds = _kinds(options.by)
     registry = registry_of(options)
     from mam.cli.render.progress import counting
-    from mam.stats import figures
-    from mam.stats.cache import StatsCache
+    from mam.stats.report import make_report
 
-    now = registry.store.clock.now().wall_ms
-    begin = parse_time(parse_since(options.since, now)) // 1000
-    # The first call may take long.
-    with counting("entries of the journal read") as advance, StatsCache(registry.store, advance) as cache:
-        database = cache.database
-        ended = figures.EndedJobs(database, begin)
-        total, groups = ended.total(), {kind: ended.grouped(kind) for kind in kinds}
-        registered, open_now = figures.registered(database, begin), figures.open_jobs(database)
-        first = figures.first_end(database, begin)
-    hours = None if first is None else max(now // 1000 - first, 1) / 3600
+    with counting("entries of the journal read") as advance:  # the first call may take long
+        report = make_report(registry.store, options.since, kinds, advance)
     if options.json:
-        print_json(
-            {
-                "store": registry.store.address,
-                "since": parse_since(options.since, now),
-                "registered": registered,
-                "open": open_now,
-                "ended_per_hour": None if hours is None else round(total.ended / max(hours, 1), 3),
-                "total": total.to_json(),
-                "by": {kind: [one.to_json() for one in found] for kind, found in groups.items()},
-            }
-        )
+        print_json(report.to_json(registry.store.address))
     elif stdout_is_terminal():
         from mam.cli.render.stats import show
 
-        show(total, groups, registered, open_now, hours)
+        show(report.total, report.groups, report.registered, report.open, report.hours)
     else:
-        _put("all", total)
-        for kind, found in groups.items():
+        _put("all", report.total)
+        for kind, found in report.groups.items():
             for one in found:
                 _put(kind, one)
     return 0

@@ -7,7 +7,7 @@ from mam.errors import BadInput
 from mam.serve.api.jobs import SEE
 from mam.serve.hub import parse_position
 from mam.serve.route import HEADER, Param, Route
-from mam.serve.schemas import JOB_PATTERN, STATUSES, name, ref, several, text
+from mam.serve.schemas import JOB_PATTERN, STATUSES, flag, name, ref, several, text
 from mam.serve.sse import ChangeFilter, event_stream
 
 TYPE_CHECKING = False
@@ -38,7 +38,9 @@ async def events(call: Call) -> Response:
         agents=frozenset(call.get("agent", ())), events=frozenset(call.get("event", ())),
         statuses=frozenset(call.get("status", ())),
     )  # fmt: skip
-    return event_stream(call, epoch, number, wanted, sees_all=call.viewer.may(READ))
+    return event_stream(
+        call, epoch, number, wanted, sees_all=call.viewer.may(READ), follows=call.get("follow", True)
+    )  # fmt: skip
 
 
 ROUTES = (
@@ -48,6 +50,7 @@ ROUTES = (
         params=(
             Param(name="after", schema=_POSITION, meaning="The position to begin after; `now` by default."),
             Param(name="Last-Event-ID", schema=_POSITION, place=HEADER, meaning="The id of the last event received."),
+            Param(name="follow", schema=flag(""), meaning="`false` ends the stream at the current end of the journal."),
             Param(name="job", schema=several(text(64, "", pattern=JOB_PATTERN), ""), meaning="Only these jobs."),
             Param(name="label", schema=several(name(""), ""), meaning="Only jobs with these labels."),
             Param(name="agent", schema=several(name(""), ""), meaning="Only jobs for these agents."),

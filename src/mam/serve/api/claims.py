@@ -1,0 +1,205 @@
+"""Claims of workers: pick, heartbeat, complete, fail, release, events, questions. Reports are fenced by headers."""
+
+from __future__ import annotations
+
+from mam.access.grant import WORK
+from mam.events.event import EVENTS
+from mam.jobs.input_rules import TEXT_LIMIT as RESULT_LIMIT
+from mam.jobs.question import CHOICES_LIMIT, KINDS, TEXT_LIMIT, Draft
+from mam.serve.api.shown import etag_of_job
+from mam.serve.call import Answer
+from mam.serve.problems import Problem
+from mam.serve.route import Route
+from mam.serve.schemas import (
+    ATTEMPT,
+    CLAIM,
+    JOB,
+    REASON,
+    SECONDS_LIMIT,
+    WAIT_LIMIT,
+    flag,
+    name,
+    record,
+    ref,
+    several,
+    text,
+    whole,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mam.jobs.record import Job
+    from mam.serve.call import Call
+    from mam.stores.port import ClaimRequest
+
+_LEASE = whole("Seconds that the claim is valid without a heartbeat; by default the job's timeout.", 1, SECONDS_LIMIT)
+
+PICK = record(
+    {
+        "label": name("The label of the job."),
+        "owner": name("Who works on it; by default the name of the token."),
+        "host": name("The host on which it will run: it gets the continuations of conversations that it has."),
+        "lease_sec": _LEASE,
+        "wait": whole("Seconds to wait for a job.", 0, WAIT_LIMIT),
+    },
+    required=("label",),
+)
+COMPLETE = record({"result": {"type": "string", "maxLength": RESULT_LIMIT, "description": "The result."}})
+FAIL = record(
+    {"reason": REASON, "retryable": flag("Whether the job is to be tried again after a while.")}, required=("reason",)
+)
+EVENT = record(
+    {
+        "event": {"type": "string", "enum": list(EVENTS), "description": "The name of the event."},
+        "detail": {"type": "string", "maxLength": 10_000, "description": "One line for people."},
+        "data": {"type": "object", "description": "Facts for programs.", "additionalProperties": True},
+    },
+    required=("event",),
+)
+QUESTION = record(
+    {
+        "kind": {"type": "string", "enum": list(KINDS), "description": "What is needed."},
+        "text": text(TEXT_LIMIT, "What a person reads."),
+        "tool": name("For a permission: the tool."),
+        "input": {"type": "object", "description": "For a permission: its input.", "additionalProperties": True},
+        "choices": several(text(1000, "A choice."), "The possible answers.", CHOICES_LIMIT),
+        "default": text(1000, "The answer when the deadline passes; `deny` by default."),
+        "deadline_sec": whole("Seconds until then.", 1, SECONDS_LIMIT),
+    },
+    required=("kind", "text"),
+)
+
+
+async def pick(call: Call) -> Answer:
+    """Waits in the event loop. A caller that is gone gets no job."""
+    server, hub, body = call.server, call.server.hub, call.body
+    request = await server.call(
+        call.rights.claim_request, body["label"], owner=body.get("owner"), host=body.get("host", ""),
+        lease_seconds=body.get("lease_sec"),
+    )  # fmt: skip
+    ends = hub.loop.time() + body.get("wait", 0)
+    while True:
+        number = hub.last
+        job = await server.call(call.rights.claim, request)
+        if await call.request.is_disconnected():
+            if job is not None:
+                await server.call(_give_back, call, job)
+            return Answer(status=204)
+        if job is not None:
+            return claim_answer(job)
+        left = ends - hub.loop.time()
+        if left <= 0 or hub.is_stopped:
+            return await server.call(_nothing, call, request)
+        await hub.wait_for_label(request.label, number, min(left, _LOOK_SECONDS))
+
+
+_LOOK_SECONDS = 5.0
+"""How often a waiting claim looks whether its caller is still there."""
+
+
+def _give_back(call: Call, job: Job) -> None:
+    assert job.claim_id is not None
+    call.rights.release(job.job_id, attempt=job.attempt, claim_id=job.claim_id)
+
+
+def _nothing(call: Call, request: ClaimRequest) -> Answer:
+    store = call.server.registry.store
+    now = store.clock.now()
+    for pause in store.pauses():
+        if pause.agent is None and pause.label in (None, request.label) and pause.is_active(now):
+            headers = {}
+            left = pause.left_ms(now)
+            if left is not None:
+                headers["retry-after"] = str(left // 1000 + 1)
+            why = f"Claims of {pause.scope} are paused{'' if pause.until is None else f' until {pause.until}'}."
+            raise Problem(423, why, exit_code=3, headers=headers)
+    return Answer(status=204)
+
+
+def claim_answer(job: Job) -> Answer:
+    """The record with the claim id, which together with the attempt is the fence of all reports."""
+    return Answer(
+        body=job.to_json(),
+        headers={"etag": etag_of_job(job), "mam-attempt": str(job.attempt), "mam-claim": str(job.claim_id)},
+    )
+
+
+def heartbeat(call: Call) -> Answer:
+    return claim_answer(call.rights.heartbeat(call.job, **_fence(call), lease_seconds=call.body.get("lease_sec")))
+
+
+def complete(call: Call) -> Answer:
+    return claim_answer(call.rights.complete(call.job, **_fence(call), result=call.body.get("result")))
+
+
+def fail(call: Call) -> Answer:
+    body = call.body
+    job = call.rights.fail(call.job, **_fence(call), reason=body["reason"], retryable=body.get("retryable", False))
+    return claim_answer(job)
+
+
+def release(call: Call) -> Answer:
+    return claim_answer(call.rights.release(call.job, **_fence(call)))
+
+
+def publish(call: Call) -> Answer:
+    body = call.body
+    job = call.rights.publish(
+        call.job, **_fence(call), event=body["event"], detail=body.get("detail", ""), data=body.get("data")
+    )
+    return claim_answer(job)
+
+
+def ask(call: Call) -> Answer:
+    body = call.body
+    draft = Draft(
+        kind=body["kind"], text=body["text"], tool=body.get("tool"), input=body.get("input"),
+        choices=tuple(body.get("choices", ())), default=body.get("default", "deny"),
+        deadline_seconds=body.get("deadline_sec"),
+    )  # fmt: skip
+    return Answer(body=call.rights.ask(call.job, draft, **_fence(call)).to_json(), status=201)
+
+
+def _fence(call: Call) -> dict[str, Any]:
+    call.viewer.need(WORK, "report on jobs")
+    attempt, claim_id = call.get(ATTEMPT.name), call.get(CLAIM.name)
+    if attempt is None or claim_id is None:
+        missing = ATTEMPT.name if attempt is None else CLAIM.name
+        raise Problem(
+            428, f"The header {missing} is missing: give the attempt and the claim id of the claim.", job=call.job
+        )
+    return {"attempt": attempt, "claim_id": claim_id}
+
+
+_FENCED = (JOB, ATTEMPT, CLAIM)
+
+
+def _report(what: str, summary: str, handler: Any, body: dict[str, Any] | None, *, needs_body: bool = False) -> Route:
+    return Route(
+        method="POST", path=f"/claims/{{job}}/{what}", name=f"{what}_job", summary=summary, scopes=(WORK,),
+        handler=handler, params=_FENCED, body=body, needs_body=needs_body, answer=ref("Job"), verb=what,
+    )  # fmt: skip
+
+
+ROUTES = (
+    Route(
+        method="POST", path="/claims", name="pick_job", summary="Claim the next job of a label.", scopes=(WORK,),
+        handler=pick, body=PICK, answer=ref("Job"), verb="pick",
+        others={204: "There was no job.", 423: "Claims of this label are paused."},
+        details="The answer has the attempt and the claim id, also as headers. Send both with every report.",
+    ),
+    _report("heartbeat", "Renew the claim.", heartbeat, record({"lease_sec": _LEASE})),
+    _report("complete", "Complete the job.", complete, COMPLETE),
+    _report("fail", "End the job with an error.", fail, FAIL, needs_body=True),
+    _report("release", "Return the job to pending.", release, None),
+    Route(
+        method="POST", path="/claims/{job}/events", name="publish_event", summary="Store an event of the job.",
+        scopes=(WORK,), handler=publish, params=_FENCED, body=EVENT, answer=ref("Job"), verb="publish",
+    ),
+    Route(
+        method="POST", path="/claims/{job}/questions", name="ask_question", summary="Ask a person.", scopes=(WORK,),
+        handler=ask, params=_FENCED, body=QUESTION, status=201, answer=ref("AskedQuestion"), verb="ask",
+    ),
+)  # fmt: skip
