@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
+
 from tools.scene.server import SceneServer, start_browser
 from tools.scene.store import make_scene
 
