@@ -17,6 +17,7 @@ COMMANDS = {
     "fail": "fail {running} --attempt {attempt} --reason r",
     "fail retryably": "fail {running} --attempt {attempt} --reason r --retryable",
     "ask": "ask Which --job {running} --attempt {attempt}",
+    "answer": "answer {running} this",
     "release": "release {running} --attempt {attempt}",
     "cancel": "cancel {pending}",
     "retry": "retry {ended}",
@@ -38,6 +39,8 @@ COMMANDS = {
     "rules add": "rules add deny -- git push",
     "trust": "trust .mam/config.toml",
     "skill install": "skill install --user --yes",
+    "plugin install": "plugin install --agent codex --yes",
+    "plugin remove": "plugin remove --yes",
     "register for a worker": "register true --agent shell --agent-session shop --timeout 600",
     "token create": "token create ci-{chance} --scope read",
     "token pair": "token pair phone-{chance} --scope read",
@@ -50,7 +53,7 @@ COMMANDS = {
 """{running}, {pending} and {ended} are jobs of a store in use; `surroundings.py` provides what the others need. Words
 with = before the verb set its environment, and STDIN is the file that it reads."""
 
-GROUPS = ("agents", "config", "skill", "inbox", "rules", "token")
+GROUPS = ("agents", "config", "skill", "plugin", "inbox", "rules", "token")
 """Verbs that have verbs of their own."""
 
 
@@ -68,7 +71,6 @@ ELSEWHERE = {
     "serve": "serve/test_process.py",
     "token revoke": "serve/test_token_verbs.py",
     "rebuild": "faults/test_kills.py",
-    "answer": "faults/test_kills.py",
     "subscribe": "bus/test_subscribe_all.py",
     "inbox watch": "inbox/test_dropping.py",
     "workspaces": "work/test_cleanup.py",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tests.cli.command import Mam, finish
 from tests.disks import fill
-from tests.waiting import Gate
+from tests.waiting import Gate, await_that
 from tests.work.support import PATIENCE, await_gone
 
 if TYPE_CHECKING:
@@ -67,6 +67,20 @@ class TestOrders:
         assert mam("worker", "-s", "other", "--drain", "now").code == 0
         mam("worker", "-s", "other", "--drain=soon").failed(2, "--drain takes no value, or =now")
 
+    def test_three_of_twenty_jobs_ask_and_the_others_are_done(self, plain: Mam) -> None:
+        """Overnight, with one worker and two places: the questions are there in the morning, and the rest is done."""
+        ask = f'test "$({sys.executable} -m mam ask "Go on?" --choice yes --choice no --wait)" = yes'
+        jobs = [plain.register(ask if number in (0, 1, 10) else f"echo {number}") for number in range(20)]
+        asking = [jobs[0], jobs[1], jobs[10]]
+        with Working(plain, "-s", "shell", "--drain", "--concurrency", "2") as worker:
+            assert plain("wait", *(job for job in jobs if job not in asking), "--timeout", "60").code == 0
+            await_that(lambda: len(plain("questions", "--json").json) == 3)
+            assert [one["job_id"] for one in plain("questions", "--json").json] == asking
+            for job in asking:
+                assert plain("answer", job, "yes").code == 0
+            assert finish(worker).code == 0
+        assert {plain.status(job) for job in jobs} == {"completed"}
+
     def test_a_job_that_asks_leaves_its_place_to_others(self, mam: Mam) -> None:
         """One question must not stop the night's work."""
         asking = mam.register(f"test \"$({sys.executable} -m mam ask 'Go on?' --wait)\" = yes && echo went on")
@@ -86,7 +100,7 @@ class TestOrders:
         moves = [line for line in map(json.loads, lines) if line["event"] == "status_changed"]
         assert [move["to"] for move in moves] == ["running", "completed"]
 
-    def test_what_makes_no_sense(self, plain: Mam) -> None:
+    def test_invalid_options(self, plain: Mam) -> None:
         plain("init")
         plain("worker").failed(2, "mam worker -s LABEL")
         plain("worker", "-s", "shell", "--concurrency", "0").failed(2, "between 1 and")
@@ -158,7 +172,7 @@ class TestSignals:
             record = ended(mam, job)
         assert (record["status"], record["result"], record["losses"]) == ("completed", "attempt 2", 1)
 
-    def test_one_that_was_stopped_gives_its_job_back(self, plain: Mam, roll: Roll) -> None:
+    def test_a_stopped_worker_loses_its_job_without_a_failure(self, plain: Mam, roll: Roll) -> None:
         """Ctrl-Z: the keeper ends the agent before another worker may claim, and the job has not failed."""
         job = plain.register(f"echo $$ > {roll.path}; [ $MAM_ATTEMPT = 2 ] || exec sleep 1000")
         with Working(plain, "-s", "shell", "--lease", "6") as worker:
