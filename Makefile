@@ -5,7 +5,7 @@ PIP     = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
 AGENTS  = .agents
 
-.PHONY: help demo needs test test-fast agents test-agents test-agents-few record-agents faults faults-long patroni mutants lint format docs bench bench-long clean
+.PHONY: help demo needs test test-fast agents test-agents test-agents-few record-agents picture-agents faults faults-long patroni mutants lint format docs bench bench-long clean
 
 help:
 	@echo "make demo         show jobs that run, fail, wait, get lost and are taken over, on your terminal"
@@ -60,6 +60,9 @@ test-agents-few: $(VENV)/.dev agents
 
 record-agents: $(VENV)/.dev agents
 	$(ALONE) tests.real_agents.record
+
+picture-agents: $(VENV)/.dev agents
+	$(ALONE) tests.real_agents.picture
 
 faults: $(VENV)/.dev needs
 	MAM_FAULTS=$${MAM_FAULTS:-3} $(VENV)/bin/python -m pytest -n auto tests/faults tests/postgres/test_kills.py tests/unit/test_model.py

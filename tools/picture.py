@@ -26,7 +26,7 @@ from xml.sax.saxutils import escape
 
 import pyte
 
-PICTURE = Path(__file__).resolve().parent.parent / "docs/pictures/watch.svg"
+PICTURES = Path(__file__).resolve().parent.parent / "docs/pictures"
 COLUMNS, LINES = 104, 25
 SECONDS = 4.0
 CELL_WIDTH, CELL_HEIGHT, MARGIN, SIZE = 8.4, 18, 16, 14
@@ -69,10 +69,16 @@ def main() -> None:
         here.mkdir()
         environment = _environment(home)
         subprocess.run(["sh", "-c", SCENE], cwd=here, env=environment, check=False)
-        screen = _capture(["mam", "watch"], here, environment)
-    PICTURE.parent.mkdir(exist_ok=True)
-    PICTURE.write_text(_svg(screen), encoding="utf-8")
-    print(PICTURE)
+        screen = capture(["mam", "watch"], here, environment)
+    save("watch", screen, "mam watch: jobs that need a person, running, failed, waiting, pending and done")
+
+
+def save(name: str, screen: pyte.Screen, label: str) -> None:
+    """Write docs/pictures/NAME.svg; the label is for those who do not see it."""
+    path = PICTURES / f"{name}.svg"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(_svg(screen, label), encoding="utf-8")
+    print(path)
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -85,36 +91,43 @@ def _environment(home: Path) -> dict[str, str]:
     return {"PATH": path, "HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
 
 
-def _capture(argv: list[str], here: Path, environment: dict[str, str]) -> pyte.Screen:
-    """The screen of a program after some seconds in a terminal of its own."""
-    screen = pyte.Screen(COLUMNS, LINES)
+def capture(argv: list[str], here: Path, environment: dict[str, str], *keys: bytes, lines: int = LINES) -> pyte.Screen:
+    """The screen of a program after some seconds in a terminal of its own, and after each of the keys."""
+    screen = pyte.Screen(COLUMNS, lines)
     stream = pyte.ByteStream(screen)
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, COLUMNS, 0, 0))
     program = environment["PATH"].partition(":")[0] + "/" + argv[0]
     with subprocess.Popen(
         [program, *argv[1:]], stdin=slave, stdout=slave, stderr=slave, cwd=here, env=environment, start_new_session=True
     ) as process:
         os.close(slave)
-        end = time.monotonic() + SECONDS
-        while (left := end - time.monotonic()) > 0:
-            if select.select([master], [], [], left)[0]:
-                stream.feed(os.read(master, 65536))
+        _feed(stream, master)
+        for key in keys:
+            os.write(master, key)
+            _feed(stream, master)
         process.terminate()
     os.close(master)
     return screen
 
 
-def _svg(screen: pyte.Screen) -> str:
-    width, height = COLUMNS * CELL_WIDTH + 2 * MARGIN, LINES * CELL_HEIGHT + 2 * MARGIN
+def _feed(stream: pyte.ByteStream, master: int) -> None:
+    end = time.monotonic() + SECONDS
+    while (left := end - time.monotonic()) > 0:
+        if select.select([master], [], [], left)[0]:
+            stream.feed(os.read(master, 65536))
+
+
+def _svg(screen: pyte.Screen, label: str) -> str:
+    width, height = COLUMNS * CELL_WIDTH + 2 * MARGIN, screen.lines * CELL_HEIGHT + 2 * MARGIN
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img"'
-        ' aria-label="mam watch: jobs that need a person, running, failed, waiting, pending and done">',
+        f' aria-label="{escape(label)}">',
         f'<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>',
         f'<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="{SIZE}"'
         f' fill="{FOREGROUND}">',
     ]
-    for row in range(LINES):
+    for row in range(screen.lines):
         for column, text, cell in _runs(screen, row):
             lines += _drawn(row, column, text, cell)
     return "\n".join([*lines, "</g>", "</svg>"]) + "\n"

@@ -152,7 +152,7 @@ def test_a_code_expires(store: MemoryStore, clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "-", "x" * 10_000, "é" * 16, "\0" * 16, "0000-0000-0000-0000"])
-def test_what_is_no_code_opens_nothing(store: MemoryStore, typed: str) -> None:
+def test_an_invalid_code_logs_no_one_in(store: MemoryStore, typed: str) -> None:
     ensure_local_token(store)
     with pytest.raises(NotLoggedIn):
         exchange_code(store, typed)
@@ -342,7 +342,7 @@ def test_a_job_runs_where_it_says_and_never_in_the_directory_of_the_server(
     ],
     ids=str,
 )  # fmt: skip
-def test_what_cannot_be_chosen_over_the_network_is_refused(registry: Registry, choices: dict[str, Any]) -> None:
+def test_options_that_the_network_may_not_set_are_rejected(registry: Registry, choices: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         AuthorizedRegistry(registry, Viewer(name="a", grant=EVERYTHING, token="a")).register(
             prompt="x", agent="codex", **choices

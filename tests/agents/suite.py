@@ -50,7 +50,7 @@ class DirectorySuite:
 
     # -- publish and resolve ---------------------------------------------------------------------------------------
 
-    def test_what_is_published_is_found_by_name_by_id_and_by_session(self, directory: Directory) -> None:
+    def test_a_published_record_is_found_by_name_id_and_session(self, directory: Directory) -> None:
         record = self.published(directory, a_record())
 
         for answer in (by_id(directory, GPU), by_session(directory, "gpu"), by_any(directory, GPU)):
@@ -58,14 +58,14 @@ class DirectorySuite:
         for name in ("gpu", "MAM-gpu", "HOUMAO-gpu"):
             assert by_name(directory, name).live == record
 
-    def test_nothing_is_an_answer(self, directory: Directory) -> None:
+    def test_a_lookup_in_an_empty_directory_is_a_result(self, directory: Directory) -> None:
         assert by_name(directory, "gpu").kind == MISSING
         assert by_id(directory, GPU).kind == MISSING
         assert by_session(directory, "gpu").kind == MISSING
         assert list(directory.read_all()) == []
 
     @pytest.mark.parametrize("name", ["", "..", ".", "a/b", "a b", "a.b", "x\0y", "MAM", "houmao", "mam-x", "é"])
-    def test_what_cannot_be_a_name_is_an_answer_too(self, directory: Directory, name: str) -> None:
+    def test_a_lookup_by_an_invalid_name_is_a_result(self, directory: Directory, name: str) -> None:
         assert by_any(directory, name).kind == MISNAMED
         assert by_name(directory, name).kind == MISNAMED
         assert by_session(directory, name).kind == MISSING
@@ -226,7 +226,7 @@ class DirectorySuite:
         again = directory.change(GPU, stop("generation-1", "another reason"))
         assert again == record
 
-    def test_what_is_retired_is_not_started_again(self, directory: Directory) -> None:
+    def test_a_retired_session_is_not_started_again(self, directory: Directory) -> None:
         self.published(directory, a_record())
         record = directory.change(GPU, retire("generation-1", "over"))
         assert record is not None

@@ -47,7 +47,7 @@ class TestFiles(DirectorySuite):
 
 
 @pytest.mark.timeout(1200)
-def test_of_twelve_generations_one_wins_a_thousand_times(tmp_path: Path) -> None:
+def test_one_of_twelve_generations_wins_a_thousand_times(tmp_path: Path) -> None:
     race(partial(FilesDirectory, str(tmp_path / "agents")), rounds=1000)
 
 

@@ -68,7 +68,7 @@ def test_different_names_have_different_ids() -> None:
         "²",
     ],
 )
-def test_what_cannot_be_a_name(name: str) -> None:
+def test_invalid_names(name: str) -> None:
     with pytest.raises(BadName) as caught:
         bare_name(name)
     assert caught.value.exit_code == 2
@@ -76,7 +76,7 @@ def test_what_cannot_be_a_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["mammoth", "houmaos", "a", "9", "claude-2", "x" * 128, "MAM-mammoth"])
-def test_what_only_looks_like_one(name: str) -> None:
+def test_names_that_only_look_like_a_prefix(name: str) -> None:
     assert is_name(name)
 
 

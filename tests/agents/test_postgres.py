@@ -54,7 +54,7 @@ class TestPostgres(DirectorySuite):
         return plant
 
 
-def test_of_twelve_generations_one_wins_every_time(home: str) -> None:
+def test_one_of_twelve_generations_wins_every_time(home: str) -> None:
     race(partial(PostgresDirectory, home), rounds=int(os.environ.get("MAM_RACES", "200")))
 
 

@@ -42,7 +42,7 @@ def changed(path: str, held: Any, value: dict[str, Any] | None = None) -> dict[s
 
 
 @pytest.mark.parametrize("value", [version_3(), stopped(), stopped(state="retired"), version_3(gateway={"port": 1})])
-def test_what_is_read_is_written_the_same(value: dict[str, Any]) -> None:
+def test_a_record_that_is_read_is_written_unchanged(value: dict[str, Any]) -> None:
     written = record_from(value).to_json()
 
     assert {name: held for name, held in value.items() if held is not None} == {
@@ -148,7 +148,7 @@ def test_an_invalid_record_is_rejected_with_its_reason(path: str, held: Any, why
         ("gateway", {"port": 1}),
     ],
 )
-def test_one_that_is_retired_has_no_life_in_it(path: str, held: Any) -> None:
+def test_a_retired_record_holds_no_live_fields(path: str, held: Any) -> None:
     value = changed(path, held, stopped(state="retired"))
     with pytest.raises(Invalid):
         record_from(value)
@@ -161,7 +161,7 @@ def test_a_newer_version_is_its_own_answer() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b"{", b"{" * 5000, b'{"schema_version": 1e999}', b"[" * 10**5])
-def test_what_is_not_json_is_malformed(data: bytes) -> None:
+def test_invalid_json_is_malformed(data: bytes) -> None:
     with pytest.raises(Malformed):
         parse_record(data)
 

@@ -149,7 +149,7 @@ def test_a_question_on_the_screen(sessions: Sessions) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\x1b\x07"])
-def test_nothing_is_not_sent(raw: Sessions, text: str) -> None:
+def test_an_empty_text_is_rejected(raw: Sessions, text: str) -> None:
     raw.send("claude", text).failed(2, "nothing to send")
 
 
@@ -207,5 +207,5 @@ def test_a_question_is_seen(screen: str) -> None:
         "password: checked\nall tests passed\n$ make\n$ ",
     ],
 )
-def test_what_is_no_question(screen: str) -> None:
+def test_screens_without_a_question(screen: str) -> None:
     assert find_question(screen) is None

@@ -82,7 +82,7 @@ def test_a_second_start_is_refused_and_runs_nothing(sessions: Sessions) -> None:
     sessions.mam("agents", "show", "other").failed(1, "there is none")
 
 
-def test_of_many_starts_at_once_one_runs(sessions: Sessions) -> None:
+def test_one_of_many_simultaneous_starts_runs(sessions: Sessions) -> None:
     ran = sessions.folder / "ran"
     command = ("sh", "-c", f"echo $MAM_GENERATION >>{ran}; exec cat")
     started = [sessions.mam.start("agents", "start", "gpu", "--session", f"s{n}", "--", *command) for n in range(6)]

@@ -90,7 +90,7 @@ def test_lines_under_the_names_of_another_journal_are_known(store: Store, old_lo
     assert (told(old_log) - before).total() == 1
 
 
-def test_what_happens_next_is_added_once(store: Store, old_log: Path) -> None:
+def test_later_events_are_added_once(store: Store, old_log: Path) -> None:
     registry = Registry(store, AuditLog(str(old_log)))
     registry.publish("running0", event="progress", detail="after the upgrade")
     AuditLog(str(old_log)).catch_up(store)

@@ -52,7 +52,7 @@ def test_nothing_is_there_for_a_job_without_a_history(logs_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("job_id", ["../x", "a/b", "", ".", "..", ".lock", "x" * 65, "a\0b"])
-def test_what_is_not_an_id_is_refused(logs_dir: Path, job_id: str) -> None:
+def test_an_invalid_id_is_rejected(logs_dir: Path, job_id: str) -> None:
     with pytest.raises(BadInput):
         job_dir(str(logs_dir), job_id)
     with pytest.raises(BadInput):

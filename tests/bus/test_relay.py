@@ -285,7 +285,7 @@ def test_a_topic_that_would_reach_others_is_not_used(mam_mqtt: Mam, broker: Mosq
     assert "not a valid topic" in said[0].stderr
 
 
-def test_what_is_old_can_be_left_out(mam_mqtt: Mam, mam: Mam, broker: Mosquitto) -> None:
+def test_a_relay_can_skip_old_events(mam_mqtt: Mam, mam: Mam, broker: Mosquitto) -> None:
     job = mam.register()
     mam("publish", job, "started", MQTT_BROKER="")
     assert mam_mqtt("relay", "--status", "--json").json[0]["waiting"] == 1

@@ -62,7 +62,7 @@ def test_stopped_at_once_it_still_sends_what_was_stored(store: MemoryStore, brok
     assert as_parts(reader.take(1)[0])[2]["event"] == "completed"
 
 
-def test_of_two_one_sends_and_the_other_takes_over(store: MemoryStore, broker: Mosquitto) -> None:
+def test_one_relay_sends_and_the_other_takes_over(store: MemoryStore, broker: Mosquitto) -> None:
     registry = Registry(store)
     reader = Reader(broker)
     first, second = _background_relay(store, broker), _background_relay(store, broker)

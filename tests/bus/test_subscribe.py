@@ -54,7 +54,7 @@ def test_started_after_the_end_it_ends_too(either: Mam, verb: str, code: int) ->
     assert [json.loads(line) for line in ran.out.splitlines()] == local_store(either).events(job)
 
 
-def test_of_several_jobs_an_error_wins(either: Mam) -> None:
+def test_an_error_decides_the_exit_code_of_several_jobs(either: Mam) -> None:
     jobs = [either.register() for _ in range(3)]
     either("complete", jobs[0])
     either("cancel", jobs[1])

@@ -78,7 +78,7 @@ def test_an_invalid_variable_is_an_error(mam: Mam, name: str, value: str) -> Non
     mam("list", **environment).failed(2, name)
 
 
-def test_what_was_parsed_is_cached_and_a_changed_file_is_read_again(mam: Mam) -> None:
+def test_parsed_settings_are_cached_until_the_file_changes(mam: Mam) -> None:
     configure(mam, 'default_agent = "codex"\n')
     assert mam.record(mam("register", "x").line)["agent"] == "codex"
     cache = mam.home / "cache/mam/config.json"

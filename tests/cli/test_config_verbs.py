@@ -130,7 +130,7 @@ def test_a_new_file_is_private_and_an_old_one_keeps_its_mode_and_place(mam: Mam)
         ("on_idle.more", "x", 2, "not a setting"),
     ],
 )
-def test_what_is_refused_changes_nothing(mam: Mam, key: str, value: str, code: int, word: str) -> None:
+def test_a_rejected_change_changes_nothing(mam: Mam, key: str, value: str, code: int, word: str) -> None:
     file = configure(mam, "max_depth = 2\n")
     ran = mam("config", "set", key, value)
     ran.failed(code, word)

@@ -93,7 +93,7 @@ def test_durations(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "s", "-1", "1x", "1 h", "nan", "inf", "1e9", "1.2.3", ".", "١", "9999999999"])
-def test_what_is_no_duration(text: str) -> None:
+def test_an_invalid_duration(text: str) -> None:
     with pytest.raises(BadInput):
         parse_duration(text)
 

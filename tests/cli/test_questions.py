@@ -134,7 +134,7 @@ def test_waiting_ends_with_the_time_or_the_attempt(mam: Mam) -> None:
     assert mam.record(deadline)["questions"][0]["decided"] == "deadline"
 
 
-def test_what_is_asked_cannot_fool_a_terminal(mam: Mam) -> None:
+def test_the_text_of_a_question_cannot_control_a_terminal(mam: Mam) -> None:
     job = asking(mam, "ok\x1b[2J\u202egnp")
     ran = mam.on_terminal("questions")
     assert "\x1b[2J" not in ran.out

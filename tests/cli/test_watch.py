@@ -74,7 +74,7 @@ def test_an_empty_store_shows_the_next_commands(command: Mam) -> None:
         assert is_back(terminal)
 
 
-def test_what_needs_you_comes_first(command: Mam) -> None:
+def test_jobs_that_need_a_person_come_first(command: Mam) -> None:
     running = command.register('mam publish progress --detail "seven of ten"; sleep 600', "-s", "busy")
     asking = command.register('mam publish permission_required --detail "may I push?"; sleep 600', "-s", "busy")
     yours = command("register", "Read the report", "--agent", "human", "-s", "busy").line

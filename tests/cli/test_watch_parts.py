@@ -179,7 +179,7 @@ def test_the_model_equals_the_store() -> None:
     assert followed.retried == read.retried
 
 
-def test_of_ended_jobs_the_latest_are_kept() -> None:
+def test_the_latest_ended_jobs_are_kept() -> None:
     store = MemoryStore()
     registry = Registry(store)
     model, cursor = Model(store, Query()), store.end_offset()

@@ -150,7 +150,7 @@ def test_a_store_that_cannot_be_reached_never_repeats_a_password(mam: Mam, addre
         "me:hunter2@host://db",
     ],
 )
-def test_what_is_almost_an_address_is_no_directory_and_not_repeated(mam: Mam, address: str) -> None:
+def test_a_mistyped_address_is_rejected_and_not_repeated(mam: Mam, address: str) -> None:
     register = ("register", "x", "--agent", "shell")
     for ran in (mam("where", "--store", address), mam(*register, "--store", address), mam("list", MAM_STORE=address)):
         ran.failed(2, "sqlite:///path or postgresql://user@host/database")

@@ -25,7 +25,7 @@ def test_the_rows_are_numbered_and_do_not_repeat(seed: str) -> None:
     assert len(set(sentences)) == len(sentences)
 
 
-def test_what_does_not_hold_has_a_reason() -> None:
+def test_every_sentence_that_does_not_hold_has_a_reason() -> None:
     assert [seed + number for seed, number, _sentence, holds, why, _test in ROWS if holds != "yes" and not why] == []
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from mam.util.frozen import Frozen
 
 FAULTS, WORK = "tests/faults", "/".join(("tests", "work"))
-CUTS = f"{FAULTS}/test_power_cuts.py::test_what_was_acknowledged_is_on_every_disk_that_a_cut_may_leave"
+CUTS = f"{FAULTS}/test_power_cuts.py::test_acknowledged_acts_are_on_every_disk_that_a_power_cut_may_leave"
 KILLS = f"{FAULTS}/test_kills.py::test_killed_before_any_step"
 RESTORED = f"{FAULTS}/test_restored.py"
 CONCURRENT = "tests/postgres/test_concurrency.py"
@@ -234,7 +234,7 @@ MUTANTS = [
         old="if losses >= job.max_losses:", new="if losses > job.max_losses:", caught_by="tests/unit/test_sweep.py",
     ),
     Mutant(
-        name="a job is completed and nobody looks at its artifacts", file="src/mam/jobs/acts.py",
+        name="a job is completed without a check of its artifacts", file="src/mam/jobs/acts.py",
         old="    if artifacts_unchecked and job.expected_artifacts:\n", new="    if False:\n",
         caught_by="tests/unit/test_registry.py",
     ),
@@ -245,7 +245,7 @@ MUTANTS = [
         caught_by=f"{FAULTS}/test_histories.py::test_a_crowd_on_one_host_is_as_one_after_the_other",
     ),
     Mutant(
-        name="a lock file that was replaced is believed", file=f"{FILES}/lock.py",
+        name="a lock file that was replaced is trusted", file=f"{FILES}/lock.py",
         old="    return (mine.st_dev, mine.st_ino) == (theirs.st_dev, theirs.st_ino)", new="    return bool(mine and theirs)",
         caught_by="tests/files/test_lock.py",
     ),
@@ -269,7 +269,7 @@ MUTANTS = [
     Mutant(
         name="a generation that was replaced is let in again", file="src/mam/jobs/generation.py",
         old="    if generation_id in known.superseded:\n", new="    if not known:\n",
-        caught_by=f"{FAULTS}/test_histories.py::test_of_many_that_want_to_be_one_session_one_is",
+        caught_by=f"{FAULTS}/test_histories.py::test_one_of_many_competing_sessions_wins",
     ),
     Mutant(
         name="what a dead agent left is not looked for", file="src/mam/work/attempt.py",

@@ -41,7 +41,7 @@ def test_a_crowd_on_one_host_is_as_one_after_the_other(folder: Path, home: Home,
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
-def test_of_many_that_want_to_be_one_session_one_is(folder: Path, home: Home, seed: int) -> None:
+def test_one_of_many_competing_sessions_wins(folder: Path, home: Home, seed: int) -> None:
     home.make(folder)
     agents = str(folder / "agents")
     told = SessionHistories(lambda _place, clock: FilesDirectory(agents, clock), home.open)
@@ -49,7 +49,7 @@ def test_of_many_that_want_to_be_one_session_one_is(folder: Path, home: Home, se
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_of_many_that_want_to_be_one_session_on_postgresql_one_is(folder: Path, database: str, seed: int) -> None:
+def test_one_of_many_competing_sessions_wins_on_postgresql(folder: Path, database: str, seed: int) -> None:
     from mam.agents.postgres_directory import PostgresDirectory
     from mam.stores.postgres.store import PostgresStore, create_postgres_store
 

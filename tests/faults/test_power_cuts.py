@@ -23,7 +23,7 @@ ACTS = 8
 
 @pytest.mark.parametrize("seed", range(2, DOSE + 2))
 @pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
-def test_what_was_acknowledged_is_on_every_disk_that_a_cut_may_leave(folder: Path, home: Home, seed: int) -> None:
+def test_acknowledged_acts_are_on_every_disk_that_a_power_cut_may_leave(folder: Path, home: Home, seed: int) -> None:
     assert cut_everywhere(home, folder, seed, ACTS) > 500, "the recorder no longer sees the store"
 
 
@@ -83,7 +83,7 @@ def test_a_directory_that_was_synced_may_name_a_file_without_its_bytes() -> None
     assert {} not in left
 
 
-def test_what_was_synced_is_there_and_nothing_else_is_possible() -> None:
+def test_synced_data_has_one_possible_disk() -> None:
     assert disks(NEW, DATA, Synced(number=1), Synced(number=ROOT), Said(text="done")) == [{"new": b"abcd"}]
 
 

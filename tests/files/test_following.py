@@ -40,7 +40,7 @@ def follower(store_dir: StoreDir) -> Iterator[Follower]:
     found.store.close()
 
 
-def test_what_is_committed_is_read_while_another_holds_the_lock(store_dir: StoreDir, follower: Follower) -> None:
+def test_committed_acts_can_be_read_while_the_lock_is_held(store_dir: StoreDir, follower: Follower) -> None:
     store_dir.open().register(prompt="y", agent="codex")
     found: list[list[int]] = []
     with registry_lock(str(store_dir.path)):
@@ -60,11 +60,11 @@ def test_a_pause_wakes_a_follower(store_dir: StoreDir, follower: Follower) -> No
     assert follower.store.wait(follower.offset, LONG)
 
 
-def test_nothing_new_is_no_news(follower: Follower) -> None:
+def test_without_new_entries_no_follower_wakes(follower: Follower) -> None:
     assert not follower.store.wait(follower.offset, 0.05)
 
 
-def test_what_was_read_already_wakes_no_follower(store_dir: StoreDir, follower: Follower) -> None:
+def test_an_entry_already_read_wakes_no_follower(store_dir: StoreDir, follower: Follower) -> None:
     store_dir.open().register(prompt="y", agent="codex")
     *_, last = follower.store.entries(follower.offset)
     while follower.store.wait(last.offset, 0):
@@ -72,7 +72,7 @@ def test_what_was_read_already_wakes_no_follower(store_dir: StoreDir, follower: 
     assert not follower.store.wait(last.offset, 0.2)
 
 
-def test_what_another_program_writes_into_a_record_is_no_entry(store_dir: StoreDir, follower: Follower) -> None:
+def test_an_edit_of_a_record_file_is_no_entry(store_dir: StoreDir, follower: Follower) -> None:
     job_id = follower.store.ids_with_prefix("", 1)[0]
     store_dir.edit(job_id, lambda fields: fields.update(status="cancelled"))
     assert follower.numbers() == []

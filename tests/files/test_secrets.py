@@ -39,7 +39,7 @@ def test_a_file_of_an_older_mam(file: Path) -> None:
     assert (kept.of("abc"), kept.of("def")) == ({"auth_token": "old"}, {"auth_token": "new"})
 
 
-def test_what_others_write_is_seen(file: Path) -> None:
+def test_secrets_of_other_processes_are_read(file: Path) -> None:
     mine = Secrets(str(file))
     mine.keep("a", {"auth_token": "1"})
     assert mine.of("b") == {}
@@ -65,7 +65,7 @@ def test_an_unreadable_secret_is_set_aside_and_the_rest_remains(file: Path, brok
     assert all(json.loads(line) for line in file.read_text().splitlines())
 
 
-def test_what_could_not_be_synced_was_not_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_that_could_not_be_synced_is_not_stored(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Secrets(str(file))
     kept.keep("a", {"auth_token": "1"})
 

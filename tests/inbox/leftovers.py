@@ -101,6 +101,38 @@ END
         git config --worktree filter.x.process 'touch TRAP'
         echo '* filter=x' > .gitattributes
     """,
+    "addresses that become commands": """
+        git config 'url.ext::touch TRAP.insteadOf' file://
+        git config 'url.ext::touch TRAP .pushInsteadOf' /
+        git config remote.origin.pushurl 'ext::touch TRAP'
+        git config protocol.allow always
+        git config protocol.ext.allow always
+    """,
+    "a filter that is included for a remote": """
+        git remote add evil https://example.org/evil
+        printf '[filter "x"]\\nclean = touch TRAP; cat\\nprocess = touch TRAP\\n' > ../included
+        git config 'includeIf.hasconfig:remote.*.url:https://example.org/**.path' "$(cd ..; pwd)/included"
+        echo '* filter=x' > .gitattributes
+    """,
+    "a link in place of a .git": """
+        git init -q ../evil; git -C ../evil config core.worktree "$PWD/kit"
+        git -C ../evil config filter.x.clean 'touch TRAP; cat'; git -C ../evil config core.fsmonitor 'touch TRAP'
+        echo '* filter=x' > ../evil/.git/info/attributes
+        mkdir kit; echo 1 > kit/f; ln -s "$(cd ..; pwd)/evil/.git" kit/.git
+    """,
+    "a bare repository in the work tree": """
+        git init -q --bare kit; git -C kit config core.bare false; git -C kit config core.worktree "$PWD/kit"
+        git -C kit config core.fsmonitor 'touch TRAP'; git -C kit config filter.x.clean 'touch TRAP; cat'
+        echo '* filter=x' > kit/info/attributes; mkdir -p kit/hooks
+        for n in post-index-change post-checkout; do printf '#!/bin/sh\\ntouch TRAP\\n' > kit/hooks/$n; done
+        chmod +x kit/hooks/*
+    """,
+    "settings that other settings hide": """
+        D="$(git rev-parse --git-common-dir)"; printf '[include]\\n\\tpath = config.d/../config.d/one\\n' >> "$D/config"
+        mkdir -p "$D/config.d"; printf '[include]\\n\\tpath = two\\n' > "$D/config.d/one"
+        printf '[core]\\n\\tfsmonitor = touch TRAP\\n[filter "x"]\\n\\tclean = touch TRAP; cat\\n' > "$D/config.d/two"
+        echo '* filter=x' > .gitattributes
+    """,
     "a promise that another host has the objects": """
         git config core.repositoryFormatVersion 1
         git config extensions.partialClone evil

@@ -289,7 +289,7 @@ def test_files_of_other_users_are_left_alone_unless_they_are_named(tmp_path: Pat
     world.close()
 
 
-def test_what_cannot_be_read_stays_and_is_taken_when_it_can(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_stays_until_it_can_be_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is simulated, because root may read everything."""
     from mam.inbox import submit
 

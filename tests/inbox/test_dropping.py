@@ -35,7 +35,7 @@ def ready(world: World, judge: Debouncer) -> list[str]:
     return [os.path.basename(seen.rel) for seen in judge.settled(Tree(str(world.root)).scan().prompts)]
 
 
-def test_what_is_new_waits_and_what_is_old_is_taken(world: World) -> None:
+def test_a_new_file_settles_and_an_old_one_is_taken_at_once(world: World) -> None:
     judge = debouncer(world, 3600)
     old, new = world.drop("old.prompt.md"), world.drop("new.prompt.md")
     os.utime(old, (1, 1))

@@ -53,7 +53,7 @@ def test_a_branch_is_made_from_the_branch_of_the_path_and_pushed(shop: Shop) -> 
     assert shop.desk("workspaces").out == "", "the worktree is gone: nothing is in it that is nowhere else"
 
 
-def test_what_the_agent_committed_itself_stays_its_own(shop: Shop) -> None:
+def test_commits_of_the_agent_keep_their_author(shop: Shop) -> None:
     shop.desk.drop("---\npush: yes\n---\necho a > a; git add a; "
                    "git -c user.name=Agent -c user.email=a@x commit -qm 'By hand'; echo b > b")  # fmt: skip
     shop.desk.once()

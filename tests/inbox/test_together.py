@@ -24,7 +24,7 @@ def either(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
     world.close()
 
 
-def test_what_cannot_be_a_job_does_not_keep_the_others_from_it(either: World) -> None:
+def test_a_bad_file_does_not_stop_the_others(either: World) -> None:
     bad: dict[str, str | bytes] = {
         "after": "---\nafter: 0123456789abcdef\n---\ndo it",
         "empty": "",
@@ -43,7 +43,7 @@ def test_what_cannot_be_a_job_does_not_keep_the_others_from_it(either: World) ->
     assert either.files("finished") == [f"{WHERE}/{name}.error.md" for name in sorted(bad)]
 
 
-def test_one_that_comes_after_another_is_registered_beside_those_that_do_not(either: World) -> None:
+def test_a_file_with_a_dependency_is_registered_with_the_others(either: World) -> None:
     either.drop("first.prompt.md", "first")
     either.steady()
     first = either.only_job()

@@ -308,7 +308,7 @@ def test_a_damaged_mirror_is_repaired_on_start(world: World, damage: str) -> Non
     assert world.mirrored(job_id) == before
 
 
-def test_what_is_older_than_the_user_wants_leaves_the_mirror_and_the_copies(world: World) -> None:
+def test_keep_days_removes_old_jobs_from_mirror_and_copies(world: World) -> None:
     inbox = world.open()
     world.drop("x.prompt.md")
     inbox.run_cycle()

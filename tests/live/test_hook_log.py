@@ -67,7 +67,7 @@ def test_half_a_line_waits_for_its_other_half_and_a_monster_is_passed_over(tmp_p
     assert list(reader.lines()) == [b"half", b"last"]
 
 
-def test_what_earlier_lives_left_is_forgotten(tmp_path: Path) -> None:
+def test_logs_of_earlier_generations_are_removed(tmp_path: Path) -> None:
     for generation in ("old", "g"):
         append(str(tmp_path), generation, b"line")
     (tmp_path / "manifest.json").write_text("{}", "utf-8")

@@ -38,7 +38,7 @@ def test_a_look_changes_nothing(mam: Mam, origin: str) -> None:
     assert not (mam.here / ".mam").exists()
 
 
-def test_what_stays_behind_is_named_and_is_exit_1(mam: Mam, origin: str) -> None:
+def test_a_job_that_is_not_copied_is_named_with_exit_1(mam: Mam, origin: str) -> None:
     store = opened(origin)
     store.sweep()  # by which the record files are known to be whole
     broken = next(store.select(Query())).job_id

@@ -84,7 +84,7 @@ def test_one_damaged_record_among_many_stays_behind_and_is_named(tmp_path: Path)
     assert moved.jobs == count == len(list(opened(str(tmp_path / "to")).select(Query())))
 
 
-def test_what_changes_at_the_source_meanwhile_is_copied_too(tmp_path: Path) -> None:
+def test_changes_at_the_source_during_a_migration_are_copied(tmp_path: Path) -> None:
     origin = made(str(tmp_path / "from"))
     registry = Registry(origin)
     for number in range(250):

@@ -76,6 +76,38 @@ def test_a_pull_under_a_worker_that_waits_runs_nothing(mam: Mam, upstream: Path,
     assert sorted(own_status(mam).values()) == ["completed", "completed"]
 
 
+WAYS = {
+    "a checkout": ["checkout -q evil"],
+    "a detached checkout": ["checkout -q --detach origin/evil"],
+    "a merge": ["merge -q origin/evil"],
+    "a rebase": ["rebase -q origin/evil"],
+    "a cherry-pick": ["cherry-pick origin/evil"],
+    "a reset": ["reset -q --hard origin/evil"],
+    "a restore": ["restore --source origin/evil --staged --worktree ."],
+    "a patch": ["format-patch -q -1 -o patches origin/evil", "am -q patches/0001-all-of-it.patch"],
+    "a stash": ["checkout -q evil", "rm -q -r --cached .mam", "stash -q -a", "checkout -q -f main", "stash pop -q"],
+    "a sparse checkout that grows": [
+        "sparse-checkout set --cone --sparse-index docs", "merge -q origin/evil", "sparse-checkout disable",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_record_that_git_brings_in_another_way_runs_nothing(mam: Mam, upstream: Path, mark: Path, way: str) -> None:
+    git("checkout", "-q", "-b", "evil", cwd=upstream)
+    bring(upstream, f".mam/jobs/{EVIL}.json", shell_job(mark))
+    git("fetch", "-q", cwd=mam.here)
+    for words in WAYS[way]:
+        git(*words.split(), cwd=mam.here)
+    assert (mam.here / f".mam/jobs/{EVIL}.json").exists()
+    ran = mam(*WORK)
+    assert ran.code == 0 or "mam trust" in ran.stderr, ran.stderr
+    mam("register", "x", "--agent", "shell")
+    mam(*WORK)
+    mam("retry", EVIL)
+    assert not mark.exists()
+
+
 def test_a_prompt_that_appears_while_git_is_at_work_waits_for_the_index(mam: Mam, upstream: Path) -> None:
     lock, inbox = mam.here / ".git/index.lock", mam.here / ".mam/inbox"
     inbox.mkdir()

@@ -185,7 +185,9 @@ def test_an_older_schema_names_the_command_that_upgrades_it(
     refused(mam("list", "--store", database), 9, f"`mam init --store {database}`")
 
 
-def test_what_init_prints_makes_a_store_that_works(mam: Mam, database: str, admin: psycopg.Connection[Any]) -> None:
+def test_the_sql_that_init_prints_creates_a_working_store(
+    mam: Mam, database: str, admin: psycopg.Connection[Any]
+) -> None:
     printed = mam("init", "--sql", "--store", f"postgresql://me:{SECRET}@127.0.0.1:1/away")
     assert (printed.code, printed.stderr) == (0, "")
     with psycopg.connect(database, autocommit=True) as connection:

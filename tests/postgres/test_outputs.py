@@ -48,7 +48,7 @@ def test_output_is_followed_from_elsewhere(mam: Mam, url: str, tmp_path: Path) -
     gate.close()
 
 
-def test_what_no_worker_stored_is_named(mam: Mam, url: str, tmp_path: Path) -> None:
+def test_a_missing_upload_is_named(mam: Mam, url: str, tmp_path: Path) -> None:
     other = elsewhere(mam, tmp_path, url)
     settings = mam.home / "config" / "mam" / "config.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,8 @@ def test_the_api_does_what_it_describes(kind: str, request: pytest.FixtureReques
             [
                 sys.executable, "-m", "schemathesis.cli", "run", f"{served.url}/api/v1/openapi.json",
                 "--header", f"Authorization: Bearer {token}", "--checks", "all", "--max-examples", EXAMPLES,
-                "--phases", "examples,coverage,fuzzing,stateful", "--seed", "1", "--no-color", "--request-timeout", "60",
+                "--phases", "examples,coverage,fuzzing,stateful", "--seed", "1", "--no-color",
+                "--request-timeout", "60",
             ],
             cwd=tmp_path, capture_output=True, text=True, check=False, timeout=290,
             env={**kept, "SCHEMATHESIS_HOOKS": "tests.serve.schemathesis_hooks", "PYTHONPATH": str(ROOT)},

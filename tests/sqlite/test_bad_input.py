@@ -115,7 +115,7 @@ def test_an_empty_file_is_a_store_that_is_only_just_being_made(mam: Mam, tmp_pat
     assert mam("register", "p", "--agent", "a", "--store", f"sqlite://{path}").code == 0
 
 
-def test_what_init_prints_makes_a_store_that_works(mam: Mam, tmp_path: Path) -> None:
+def test_the_sql_that_init_prints_creates_a_working_store(mam: Mam, tmp_path: Path) -> None:
     path = tmp_path / "by-hand.db"
     printed = mam("init", "--sql", "--store", f"sqlite://{path}")
     assert (printed.code, path.exists()) == (0, False)

@@ -18,7 +18,7 @@ LONG = 20.0
 """Nobody here waits for that long, unless something is missed."""
 
 
-def test_none_of_many_commits_one_after_the_other_is_missed(store_file: StoreFile) -> None:
+def test_a_waiting_process_misses_none_of_many_commits(store_file: StoreFile) -> None:
     mine, others = store_file.open(), store_file.open()
     offset, timely = mine.store.end_offset(), list[bool]()
 

@@ -230,7 +230,7 @@ def _made(path: Path) -> str:
     return str(path)
 
 
-def test_what_attempts_cost_is_added_up_once_each(registry: Registry) -> None:
+def test_the_cost_of_each_attempt_is_added_once(registry: Registry) -> None:
     def entry(number: int, before: str, after: str, agent: dict[str, object]) -> Entry:
         moved = {"timestamp": "2026-06-19T09:00:00Z", "event": "status_changed", "from": before, "to": after}
         return Entry(offset="", number=number, job_id="a" * 32, fields={"run": {"agent": agent}}, lines=(moved,))

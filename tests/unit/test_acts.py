@@ -124,7 +124,7 @@ def test_completing_a_pending_job_is_a_claim_by_hand_and_an_end() -> None:
 
 
 @pytest.mark.parametrize("status", [WAITING, ERROR, CANCELLED])
-def test_what_waits_or_has_ended_otherwise_cannot_be_completed(status: Status) -> None:
+def test_a_waiting_or_ended_job_cannot_be_completed(status: Status) -> None:
     with pytest.raises(IllegalMove, match=f"{status} and cannot become completed"):
         acts.complete(in_status(status), NOW, attempt=None, result=None, checked=False)
 

@@ -78,7 +78,7 @@ def test_an_equal_record_changes_nothing(status: Status) -> None:
     assert (adoption.change.job, adoption.change.lines, adoption.complaint) == (job, (), None)
 
 
-def test_what_belongs_to_the_user_is_taken_over() -> None:
+def test_fields_of_the_user_are_adopted() -> None:
     changes: dict[str, Any] = {
         "timeout_sec": 60,
         "agent_session": "tmux:codex",
@@ -106,7 +106,7 @@ def test_a_prompt_is_taken_over() -> None:
         ("created_at", "2020-01-01T00:00:00Z"), ("lease", None), ("ended_attempt", 1), ("retries", 7),
     ],
 )  # fmt: skip
-def test_what_fences_orders_and_names_the_job_is_not(name: str, value: Any) -> None:
+def test_fields_that_fence_order_or_name_the_job_are_not_adopted(name: str, value: Any) -> None:
     before = running().replace(losses=1)
 
     after = _written(before, **{name: value}).change.job
@@ -115,7 +115,7 @@ def test_what_fences_orders_and_names_the_job_is_not(name: str, value: Any) -> N
     assert getattr(after, name) == getattr(before, name)
 
 
-def test_what_an_old_writer_dropped_comes_back() -> None:
+def test_fields_that_an_old_writer_dropped_are_restored() -> None:
     before = running().replace(unknown={"x_team": "data"}, losses=2)
     own = tuple(name for name in before.to_json() if name in KEPT - {"job_id", "created_at"} or name == "x_team")
 

@@ -49,7 +49,7 @@ def test_the_first_missing_one_is_named(workdir: Path) -> None:
 
 
 @pytest.mark.parametrize("artifact", ["nowhere/report.md", "out/report.md/x", "out/deep", "out", ".", "", "./"])
-def test_what_is_not_a_file_is_missing(workdir: Path, artifact: str) -> None:
+def test_an_artifact_that_is_no_file_is_missing(workdir: Path, artifact: str) -> None:
     _missing(workdir, artifact)
 
 

@@ -57,7 +57,7 @@ def test_a_time_without_a_zone_is_refused(text: str) -> None:
         "2026-1_-01T00:00:00Z",
     ],
 )  # fmt: skip
-def test_what_is_not_a_time_is_refused(text: str) -> None:
+def test_an_invalid_time_is_rejected(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - datetime's words are its own
         parse_time(text)
 

@@ -45,7 +45,7 @@ def test_an_entry_and_an_short_record_come_back(name: str) -> None:
     assert parse_job(whole_record(json.loads(json.dumps(short_record(job)))), "x") == job
 
 
-def test_what_an_earlier_version_stored_in_full_is_left_as_it_is() -> None:
+def test_full_entries_of_an_earlier_version_are_read_unchanged() -> None:
     whole = {"schema_version": 1, "job_id": "a", "created_at": NOON, "auth_token": None}
     assert entry_fields(whole) == whole
     assert entry_fields({"status": "running"}) == {"status": "running"}

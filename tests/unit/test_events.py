@@ -58,7 +58,7 @@ def test_any_detail_becomes_one_line_of_bounded_size(text: str, path: str) -> No
         "a / b",
     ],
 )
-def test_what_is_no_absolute_path_stays(detail: str) -> None:
+def test_a_relative_path_is_unchanged(detail: str) -> None:
     assert redact(detail) == detail
 
 

@@ -59,7 +59,7 @@ def test_the_pause_holds_all_but_the_one_and_ends_by_itself() -> None:
     ],
     ids=["for good", "by hand", "a longer limit"],
 )
-def test_what_is_stronger_stays(there: Pause) -> None:
+def test_a_stronger_pause_remains(there: Pause) -> None:
     assert limit_pause([there], running(), SOON, "limit", NOW) is None
 
 
@@ -73,7 +73,7 @@ def test_what_is_stronger_stays(there: Pause) -> None:
     ],
     ids=["another agent", "a label", "over", "a shorter limit"],
 )
-def test_what_is_weaker_is_replaced(there: Pause) -> None:
+def test_a_weaker_pause_is_replaced(there: Pause) -> None:
     pause = limit_pause([there], running(job_id="mine"), SOON, "limit", NOW)
     assert pause is not None
     assert pause.probe == "mine"

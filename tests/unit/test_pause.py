@@ -29,7 +29,7 @@ def test_which_jobs_a_pause_covers(pause: Pause, held: bool, whom: str) -> None:
     assert parse_pause(pause.as_dict()) == pause
 
 
-def test_what_a_claim_passes_over() -> None:
+def test_which_agents_a_claim_skips() -> None:
     pauses = [Pause(agent="codex"), Pause(agent="shell", label="a"), Pause(label="b")]
 
     assert paused_agents([], "a", NOW) == frozenset()

@@ -167,7 +167,7 @@ def test_a_wrong_value_is_named(name: str, value: object) -> None:
 
 
 @pytest.mark.parametrize("fields", [None, [], "x", 1, True])
-def test_what_is_no_object_is_no_record(fields: object) -> None:
+def test_a_record_must_be_an_object(fields: object) -> None:
     _is_bad(fields, "not a JSON object")
 
 

@@ -115,7 +115,7 @@ def test_an_ambiguous_beginning_lists_its_candidates_and_changes_nothing(registr
     assert {registry.get(job_id).status for job_id in ("abc1", "abc2")} == {"pending"}
 
 
-def test_of_many_candidates_some_are_listed(registry: Registry) -> None:
+def test_a_few_of_many_candidates_are_listed(registry: Registry) -> None:
     for number in range(30):
         _register(registry, f"job{number:02}")
 
@@ -124,7 +124,7 @@ def test_of_many_candidates_some_are_listed(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("text", ["nobody", "../x", "", "a/b", "a\0", "-x", "%", "x" * 500, "ABC"])
-def test_what_is_no_job_is_unknown(registry: Registry, text: str) -> None:
+def test_an_unknown_job(registry: Registry, text: str) -> None:
     _register(registry, "abc")
 
     for verb in (registry.get, registry.release, registry.next_seq, registry.retry, registry.complete):
@@ -332,7 +332,7 @@ def test_following_for_too_long_ends_with_exit_code_5(registry: Registry) -> Non
     assert ended.value.exit_code == 5
 
 
-def test_what_has_ended_is_not_waited_for(registry: Registry) -> None:
+def test_ended_jobs_are_not_waited_for(registry: Registry) -> None:
     job = _claimed(registry)
     registry.cancel(job.job_id)
 

@@ -33,7 +33,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_is_refused_is_a_value_error_of_one_line(name: str) -> None:
+def test_rejected_json_is_a_value_error_of_one_line(name: str) -> None:
     for read in (strict_json, safe_json):
         with pytest.raises(ValueError, match=r"\A[^\n]+\Z"):
             read(HOSTILE[name])

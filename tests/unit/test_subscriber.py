@@ -106,7 +106,7 @@ def test_markers_are_passed() -> None:
         (b"garbage", "not JSON"),
     ],
 )
-def test_what_is_not_ours_is_dropped_with_a_reason(message: bytes, why: str) -> None:
+def test_foreign_messages_are_dropped_with_a_reason(message: bytes, why: str) -> None:
     one = subscription()
 
     assert why in (one.receive(message, 101).dropped or "")

@@ -92,7 +92,7 @@ def test_the_worker_ends_the_job_with_what_it_found() -> None:
     assert (job.said or {})["status"] == "completed"
 
 
-def test_what_had_nothing_to_be_checked_is_unchecked() -> None:
+def test_a_job_with_nothing_to_check_is_unchecked() -> None:
     assert finish(held()).job.checked is False
     assert finish(held(), checks={"artifacts": [], "script": None, "problem": None}).job.checked is False
 

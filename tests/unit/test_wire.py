@@ -42,7 +42,7 @@ def test_the_signature_is_what_any_language_computes() -> None:
     assert hmac.new(TOKEN.encode(), zeroed, hashlib.sha256).hexdigest() == SIGNATURE
 
 
-def test_what_was_sent_is_read() -> None:
+def test_a_sent_event_can_be_parsed() -> None:
     assert parse_wire(UNSIGNED) == PAYLOAD
     assert parse_wire(SIGNED, TOKEN) == PAYLOAD
     assert parse_wire(SIGNED) == PAYLOAD  # without a token a signature says nothing
@@ -119,7 +119,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_event_is_dropped_with_a_reason(name: str) -> None:
+def test_an_invalid_event_is_dropped_with_a_reason(name: str) -> None:
     with pytest.raises(InvalidMessage) as why:
         parse_wire(BAD[name])
 
@@ -131,7 +131,7 @@ def test_64_levels_are_taken() -> None:
     assert parse_wire(UNSIGNED.replace(b"50", b"[" * 63 + b"]" * 63))["seq"] == 3
 
 
-def test_what_is_too_long_goes_without_its_data() -> None:
+def test_an_event_that_is_too_long_is_sent_without_its_data() -> None:
     long = {**PAYLOAD, "event": "error", "data": {"text": "x" * 60_000, "status": "cancelled"}}
 
     message = to_wire(long, TOKEN)

@@ -101,7 +101,7 @@ def test_an_agent_without_models_rejects_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a b", "a\nb"])
-def test_what_is_no_name_of_a_model_is_not_registered(name: str) -> None:
+def test_an_invalid_model_name_is_rejected(name: str) -> None:
     with pytest.raises(BadInput):
         pending(model=name)
 

@@ -59,7 +59,7 @@ def test_the_recorded_versions_have_every_option_that_is_used(mam: Mam) -> None:
     assert all(one["version"] and os.path.isabs(one["program"]) for one in ran.json)
 
 
-def test_what_is_not_installed_is_no_fault_while_something_is(mam: Mam) -> None:
+def test_one_installed_agent_is_sufficient(mam: Mam) -> None:
     install(mam, "codex")
 
     ran = mam("agents", "check")

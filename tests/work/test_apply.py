@@ -74,7 +74,7 @@ def test_other_uncommitted_files_stay_and_touched_ones_are_not_overwritten(desk:
     assert (desk.path / "sub/deep/file.txt").read_text() == "mine\n"
 
 
-def test_it_goes_to_the_branch_that_is_checked_out_where_the_user_is(desk: Desk, tmp_path: Path) -> None:
+def test_apply_uses_the_branch_that_is_checked_out_in_the_current_directory(desk: Desk, tmp_path: Path) -> None:
     job = desk.run("echo b > b.txt")
     side = tmp_path / "side"
     desk.repository.git("worktree", "add", "-q", "-b", "side", str(side))

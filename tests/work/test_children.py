@@ -177,7 +177,7 @@ def test_a_circle_of_parents_ends() -> None:
     assert open_descendants(registry, "one") == ["two"]
 
 
-def test_what_is_run_inside_a_job_is_its_child(mam: Mam) -> None:
+def test_a_run_inside_a_job_is_its_child(mam: Mam) -> None:
     parent = mam.register("hand it on")
     ran = mam("run", "--json", "--", "true", MAM_JOB_ID=parent)
     assert ran.code == 0, ran.stderr

@@ -210,7 +210,7 @@ def test_a_projects_mistakes_are_errors_too(mam: Mam) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
-def test_what_is_no_file_is_passed_over(mam: Mam, kind: str) -> None:
+def test_a_settings_path_that_is_no_regular_file_is_ignored(mam: Mam, kind: str) -> None:
     import os
 
     mam("init")

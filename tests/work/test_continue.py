@@ -138,7 +138,7 @@ def _moved_elsewhere(job: Any, conversation: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("option", ["--agent=codex", "--workdir=/", "--fresh", "--worktree", "--after=x", "-s=x"])
-def test_what_belongs_to_the_conversation_cannot_be_chosen(desk: Desk, option: str) -> None:
+def test_options_that_the_conversation_fixes_are_rejected(desk: Desk, option: str) -> None:
     first = desk.run("true")
     desk.mam("run", "--continue", first, "more", option).failed(2, "omit --")
 

@@ -210,7 +210,7 @@ def test_no_other_job_can_be_touched_or_read(registry: Registry, door: Door, job
     assert foreign["message"].replace(other.job_id, "") == unknown["message"].replace("f" * 32, "")
 
 
-def test_nothing_else_is_taken(door: Door, job: Job) -> None:
+def test_the_door_rejects_all_other_verbs(door: Door, job: Job) -> None:
     for verb in ("pick", "cancel", "release", "select", "set_status", "retry", "__init__", ""):
         refused(ask(door, verb=verb, job=job.job_id), 1, "it takes publish")
 
@@ -220,7 +220,7 @@ def test_a_client_without_a_store_gets_the_refusal_of_the_door(door: Door, regis
         through(door).get(held_job(registry, "codex").job_id)
 
 
-def test_what_is_not_for_the_door_goes_to_the_store(door: Door, registry: Registry) -> None:
+def test_requests_about_other_jobs_go_to_the_store(door: Door, registry: Registry) -> None:
     other = held_job(registry, "codex")
     client = DoorClient(door.address, lambda: registry)
     assert client.get(other.job_id) == other

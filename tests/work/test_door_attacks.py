@@ -86,7 +86,7 @@ def test_a_line_of_ten_mebibytes_is_not_read_to_its_end(door: Door) -> None:
     assert ask(door, verb="heartbeat")["ok"]
 
 
-def test_what_comes_behind_the_request_is_not_read(registry: Registry, door: Door, job: Job) -> None:
+def test_bytes_after_the_request_are_not_read(registry: Registry, door: Door, job: Job) -> None:
     line = b'{"verb": "publish", "event": "progress"}\n'
     assert say(door, line * 3)["job"]["last_seq"] == 1
     assert registry.get(job.job_id).last_seq == 1
@@ -295,7 +295,7 @@ except OSError as error:
 
 
 @needs_root
-def test_another_user_cannot_come_in(door: Door) -> None:
+def test_another_user_cannot_connect(door: Door) -> None:
     def tried() -> str:
         asked = subprocess.run([sys.executable, "-c", AS_NOBODY, door.address], capture_output=True, text=True)
         return asked.stdout.strip()

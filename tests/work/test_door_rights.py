@@ -258,7 +258,7 @@ def test_a_silent_child_is_stopped_as_its_parent_is(quick: Shop) -> None:
 
 
 @pytest.mark.parametrize("choices", [{"permissions": "root"}, {"timeout_sec": True}, {"timeout_sec": 10**30}, {"x": 1}])
-def test_what_no_job_can_have_is_bad_input(quick: Shop, choices: dict[str, Any]) -> None:
+def test_impossible_values_are_bad_input(quick: Shop, choices: dict[str, Any]) -> None:
     parent = quick.registry.get(quick.job("p"))
     with pytest.raises(BadInput):
         child_choices(parent, "mine", choices, Grants(), "/p", str)

@@ -119,7 +119,7 @@ def test_mistakes_are_met_with_a_line_to_type(mam: Mam, words: tuple[str, ...], 
 
 
 @pytest.mark.parametrize("command", ["exit", "A=b", "A=/b", "true"])
-def test_what_only_the_shell_knows_is_run(mam: Mam, command: str) -> None:
+def test_shell_builtins_and_syntax_run(mam: Mam, command: str) -> None:
     assert mam("run", "--", command).code == 0
 
 

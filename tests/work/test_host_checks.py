@@ -75,7 +75,7 @@ class TestRest:
         (OSError(errno.EACCES, "forbidden", HOME), False),
     ],
 )
-def test_whose_fault_it_is(error: OSError | MemoryError, expected: bool) -> None:
+def test_errors_of_the_machine_are_recognized(error: OSError | MemoryError, expected: bool) -> None:
     assert is_machine_error(error, HOME) is expected
 
 

@@ -86,7 +86,7 @@ def register(registry: Registry, **more: Any) -> str:
     return registry.register(prompt="x", agent="shell", **more).job.job_id
 
 
-def test_what_was_removed_is_not_made_again(jobs: Path, reader: Reader) -> None:
+def test_a_removed_store_is_not_created_again(jobs: Path, reader: Reader) -> None:
     reader.misses_it(jobs)
     assert not jobs.exists()
 

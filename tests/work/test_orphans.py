@@ -61,7 +61,7 @@ def start(roll: Roll) -> Iterator[Start]:
         process.wait(PATIENCE)
 
 
-def test_what_the_keeper_had_only_asked_to_end(log: str, roll: Roll) -> None:
+def test_processes_that_the_keeper_had_only_sent_sigterm(log: str, roll: Roll) -> None:
     """Worker and guardian are killed, the keeper tells its tree to end, the agent does so, the keeper is killed."""
     words = [f"{name}={value}" for name, value in MINE.items()]
     worker = Killable(log, ("/usr/bin/env", *words, *python(DAEMON + ASKED + SLEEP, roll.path).argv))

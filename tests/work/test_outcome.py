@@ -107,7 +107,7 @@ class TestFacts:
             "wall_seconds": 1.5, "output_bytes": 7,
         }  # fmt: skip
 
-    def test_what_was_lost_and_left(self) -> None:
+    def test_lost_output_and_remaining_processes(self) -> None:
         facts = run_facts({}, ENDED.replace(lost_bytes=9, is_tree_gone=False))
         assert facts["output_lost_bytes"] == 9
         assert "could not be ended" in facts["left"]

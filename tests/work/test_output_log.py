@@ -45,7 +45,7 @@ def left_out(count: int) -> bytes:
     return b"\n[mam: %d bytes of output were left out here]\n" % count
 
 
-def test_what_was_written_is_read(log: str) -> None:
+def test_written_output_can_be_read(log: str) -> None:
     written = write(log, b"one\n", b"", b"\xff\0two")
     assert everything(log) == b"one\n\xff\0two"
     assert everything(log, 3) == b"\n\xff\0two"

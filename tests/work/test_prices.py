@@ -42,7 +42,7 @@ def test_incomplete_token_counts_have_no_cost(tokens: dict[str, int]) -> None:
     assert token_cost(tokens, PRICES) is None
 
 
-def test_what_costs_nothing_is_known() -> None:
+def test_a_price_of_zero_gives_a_cost_of_zero() -> None:
     report = Report()
     report.count(**TOKENS)
     assert report.to_json({"input": 0, "output": 0}) == {"tokens": TOKENS, "cost_usd": 0.0, "cost_from": "prices"}
@@ -115,7 +115,7 @@ def test_in_the_record_of_a_job(
         ('[prices."\\u001b[31m"]\ninput = 1\noutput = 1', "is not a name"),
     ],
 )
-def test_what_is_no_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, word: str) -> None:
+def test_an_invalid_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, word: str) -> None:
     file = tmp_path / "config.toml"
     file.write_text(text)
     monkeypatch.setenv("MAM_CONFIG", str(file))

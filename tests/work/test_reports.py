@@ -209,7 +209,7 @@ def test_lines_hold_no_more_than_their_limit() -> None:
     assert (lines.rest(), lines.left_out) == (b"lo", 1)
 
 
-def test_of_a_line_beyond_the_limit_long_texts_keep_their_end() -> None:
+def test_long_texts_in_a_line_above_the_limit_keep_their_end() -> None:
     lines, kept = LineBuffer(), 0
     for part in [b'{"type": "result", "result": "', *[b"0123456789abcdef" * 4096] * 1024, b'the end", "n": 1}']:
         assert lines.feed(part) == []
@@ -285,7 +285,7 @@ def test_a_command_that_the_sandbox_stopped_is_found_in_the_sessions_file() -> N
     assert in_session(b"not json", b"[]", b'{"timestamp":5}').denied == []
 
 
-def test_what_earlier_turns_of_a_conversation_took_is_not_counted_again() -> None:
+def test_tokens_of_earlier_turns_are_not_counted_again() -> None:
     def told(kind: str, **payload: object) -> bytes:
         return json.dumps({"timestamp": "x", "payload": {"type": kind, **payload}}).encode()
 
@@ -475,7 +475,7 @@ def test_an_older_version_prints_only_the_total() -> None:
     assert (report.cost_usd, report.tokens) == (0.5, {"input": 5, "cached": 1, "output": 2})
 
 
-def test_what_an_interrupted_turn_took_is_unknown_and_not_nothing() -> None:
+def test_the_usage_of_an_interrupted_turn_is_unknown_and_not_zero() -> None:
     nothing = {"total_cost_usd": 0, "usage": {"input_tokens": 0, "output_tokens": 0}}
     cut = claude_result(**nothing, subtype="error_during_execution", is_error=True, model_usage_since_last_result={})
 

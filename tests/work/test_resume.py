@@ -64,7 +64,7 @@ def test_an_attempt_that_cannot_start_its_agent_keeps_the_conversation() -> None
 @pytest.mark.parametrize(
     "agent", [None, "text", {}, {"session": 5}, {"session": "-x"}, {"session": "a b"}, {"session": "a", "gone": True}]
 )
-def test_what_is_no_conversation_is_not_resumed(agent: object) -> None:
+def test_an_invalid_conversation_id_is_not_resumed(agent: object) -> None:
     assert conversation_id({"agent": agent}) is None
     assert conversation_id(None) is None
 

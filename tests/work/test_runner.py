@@ -124,7 +124,7 @@ class TestItsEnd:
         ended = finish(guardian.start(shell("kill -SEGV $$"), log))
         assert (ended.exit_code, ended.signal) == (None, signal.SIGSEGV)
 
-    def test_what_it_used_counts_grandchildren(self, guardian: GuardianClient, log: str) -> None:
+    def test_resource_usage_includes_grandchildren(self, guardian: GuardianClient, log: str) -> None:
         work = "data = bytearray(100 << 20); import time\nwhile time.process_time() < 0.3: pass"
         script = f"import subprocess, sys; subprocess.run([sys.executable, '-I', '-S', '-c', {work!r}])"
         ended = finish(guardian.start(python(script), log))

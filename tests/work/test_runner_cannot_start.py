@@ -78,7 +78,7 @@ class TestCannotStart:
         assert failure(guardian.start(Plan(argv=argv, env=env, cwd="/"), log))
 
     @pytest.mark.parametrize("cwd", ["\ud800", "/a\0b"])
-    def test_what_is_no_directory(self, guardian: GuardianClient, log: str, cwd: str) -> None:
+    def test_a_working_directory_that_is_none(self, guardian: GuardianClient, log: str, cwd: str) -> None:
         assert failure(guardian.start(Plan(argv=("true",), env=ENV, cwd=cwd), log))
 
     def test_no_more_processes(self, log: str) -> None:

@@ -156,7 +156,7 @@ class TestTee:
             assert taken == size
             assert finish(run).exit_code == 0
 
-    def test_what_was_not_read_in_time_can_be_read_after_the_end(self, guardian: GuardianClient, log: str) -> None:
+    def test_unread_output_can_be_read_after_the_end(self, guardian: GuardianClient, log: str) -> None:
         with guardian.start(shell("head -c 500000 /dev/zero", tee=True), log) as run:
             assert finish(run).stdout_bytes == 500_000
             assert run.tee is not None

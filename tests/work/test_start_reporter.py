@@ -37,7 +37,7 @@ def acts(shop: Shop, job_id: str) -> list[list[str]]:
     return [[line.get("payload", {}).get("event") or line["event"] for line in entry.lines] for entry in entries]
 
 
-def test_of_a_short_job_beginning_and_end_are_one_act(shop: Shop) -> None:
+def test_start_and_end_of_a_short_job_are_one_act(shop: Shop) -> None:
     job = shop.ended("true")
 
     assert acts(shop, job.job_id)[-2:] == [["status_changed"], ["started", "status_changed", "completed"]]

@@ -88,7 +88,7 @@ def test_children_that_outlive_an_agent_which_ends_when_asked(log: str, roll: Ro
             send_signal(process, signal.SIGKILL)
 
 
-def test_what_is_left_of_a_dead_agent_is_named_and_not_touched(killable: Killable, roll: Roll) -> None:
+def test_processes_of_a_dead_agent_are_named_and_not_ended(killable: Killable, roll: Roll) -> None:
     """The number of a session proves nothing once its leader is gone."""
     tree = roll.call(3)
     [child] = [one for one in tree if one != killable.agent and os.getsid(one.pid) == killable.agent.pid]

@@ -91,7 +91,7 @@ def test_a_file_or_its_project_may_be_named(mam: Mam, tmp_path: Path) -> None:
     assert mam("trust", "--list").out == ""
 
 
-def test_what_cannot_be_trusted(mam: Mam) -> None:
+def test_paths_that_trust_rejects(mam: Mam) -> None:
     mam("trust").failed(1, ".mam/config.toml")
     mam("trust", ".mam/config.toml").failed(1, "not a file of yours")
     (mam.here / "other.toml").write_text(TEXT)

@@ -149,7 +149,7 @@ class TestUpload:
         sending.upload.send(is_all=True)
         assert sending.text() == b"word s3cr3t"
 
-    def test_what_the_store_would_drop_is_not_sent(self, sending: Sending) -> None:
+    def test_data_that_the_store_would_drop_is_not_sent(self, sending: Sending) -> None:
         sending.write(b"x" * 100)
         sending.upload.send()
         sending.write(b"y" * 5000 + SECRET.encode() + b"z" * 90)
@@ -200,7 +200,7 @@ def test_secrets_are_known_by_their_names() -> None:
     assert known_secrets(environ) == ["t" * 8, "passw0rd"]
 
 
-def test_what_is_old_is_removed_by_a_worker(tmp_path: Path) -> None:
+def test_a_worker_removes_old_output(tmp_path: Path) -> None:
     sending = Sending(tmp_path, OutputLimits(), [])
     sending.write(b"old")
     sending.upload.send(is_all=True)

@@ -191,7 +191,7 @@ def test_a_script_that_changed_is_not_run(bench: Bench, tmp_path: Path) -> None:
     assert not (tmp_path / "canary").exists()
 
 
-def test_what_is_run_is_what_was_read(bench: Bench) -> None:
+def test_mam_runs_the_script_as_it_was_read(bench: Bench) -> None:
     """Between the look and the run the path may become anything: here it does so while the script runs."""
     job = bench.job(f"echo 'exit 9' > '{bench.script}'\necho still here\nexit 0\n")
     assert bench.check(job)["script"]["output"] == "still here\n"
@@ -260,7 +260,7 @@ def _command_of(pid: int) -> str:
         return ""
 
 
-def test_of_much_output_the_end_is_kept(bench: Bench) -> None:
+def test_the_end_of_long_output_is_kept(bench: Bench) -> None:
     script = "head -c 104857600 /dev/zero | tr '\\0' x; echo; echo 'the end'"
     output = bench.check(bench.job(script))["script"]["output"]
     assert output.endswith("x\nthe end\n")
@@ -329,7 +329,7 @@ def test_naming_a_script_trusts_its_content(bench: Bench, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("name", ["gone", ".", "pipe", "empty", "a\0b"])
-def test_what_is_no_script_cannot_be_trusted(bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_only_a_script_can_be_trusted(bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(bench.script.parent)
     os.mkfifo("pipe")
     Path("empty").touch()

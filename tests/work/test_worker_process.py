@@ -86,7 +86,7 @@ class TestOrders:
         moves = [line for line in map(json.loads, lines) if line["event"] == "status_changed"]
         assert [move["to"] for move in moves] == ["running", "completed"]
 
-    def test_what_makes_no_sense(self, plain: Mam) -> None:
+    def test_invalid_options(self, plain: Mam) -> None:
         plain("init")
         plain("worker").failed(2, "mam worker -s LABEL")
         plain("worker", "-s", "shell", "--concurrency", "0").failed(2, "between 1 and")
@@ -158,7 +158,7 @@ class TestSignals:
             record = ended(mam, job)
         assert (record["status"], record["result"], record["losses"]) == ("completed", "attempt 2", 1)
 
-    def test_one_that_was_stopped_gives_its_job_back(self, plain: Mam, roll: Roll) -> None:
+    def test_a_stopped_worker_loses_its_job_without_a_failure(self, plain: Mam, roll: Roll) -> None:
         """Ctrl-Z: the keeper ends the agent before another worker may claim, and the job has not failed."""
         job = plain.register(f"echo $$ > {roll.path}; [ $MAM_ATTEMPT = 2 ] || exec sleep 1000")
         with Working(plain, "-s", "shell", "--lease", "6") as worker:

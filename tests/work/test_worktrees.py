@@ -96,7 +96,7 @@ def test_odd_names_are_kept(tmp_path: Path, work: str) -> None:
     assert not only(work).dirty
 
 
-def test_what_is_no_repository_is_broken(tmp_path: Path, work: str) -> None:
+def test_a_directory_without_a_repository_is_broken(tmp_path: Path, work: str) -> None:
     need("git")
     (tmp_path / "plain").mkdir()
     with pytest.raises(WorkDirUnusable, match="not a git repository"):

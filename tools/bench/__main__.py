@@ -1,4 +1,4 @@
-"""`python -m tools.bench [--quick | --long] [starts] [sqlite] [lists] [postgres] [worker] [inbox] [bus]`.
+"""`python -m tools.bench [--quick | --long] [starts] [sqlite] [lists] [postgres] [prune] [worker] [inbox] [bus]`.
 
 None of the subjects is all of them. A long run writes a table for each of its subjects, others only the one of all.
 """
@@ -16,6 +16,7 @@ from tools.bench.common import Rows, as_table, write_report
 from tools.bench.inbox import measure_inbox
 from tools.bench.lists import measure_lists
 from tools.bench.postgres import measure_postgres
+from tools.bench.prune import measure_prune
 from tools.bench.sqlite import measure_sqlite
 from tools.bench.starts import measure_starts
 from tools.bench.worker import measure_worker
@@ -31,6 +32,7 @@ def main() -> None:
         "sqlite": lambda folder: measure_sqlite(folder, _counts([1_000, 100_000], quick, long)),
         "lists": lambda folder: measure_lists(folder, *((10_000, 1_000) if quick else (1_000_000, 100_000))),
         "postgres": lambda folder: measure_postgres(folder, _counts([1_000, 100_000], quick, long), wear=long),
+        "prune": lambda folder: measure_prune(folder, 2_000 if quick else 100_000),
         "worker": lambda folder: measure_worker(folder, 200 if quick else 10_000 if long else 1_000),
         "inbox": lambda folder: measure_inbox(folder, 1_000 if quick else 10_000),
         "bus": measure_bus,

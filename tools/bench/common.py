@@ -46,6 +46,13 @@ class Row:
         self.cells = (what, _ms(seconds), against, _ms(bare), f"**{seconds / bare:.2f}**", bar)
 
 
+class SizeRow:
+    """The bytes that something takes, as a multiple of what they may be."""
+
+    def __init__(self, what: str, against: str, size: float, most: float, bar: str) -> None:
+        self.cells = (what, f"{size:,.0f} bytes", against, f"{most:,.0f} bytes", f"**{size / most:.2f}**", bar)
+
+
 class PeerRow:
     """Here more is better: how many times as fast as the peer mam is."""
 
@@ -60,7 +67,7 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms"
 
 
-Rows = list[Row | PeerRow]
+Rows = list[Row | PeerRow | SizeRow]
 
 
 def as_table(rows: Rows) -> str:

@@ -98,14 +98,14 @@ def filled_postgres(server: DurableServer, name: str, *, pending: int, ended: in
     waiting = registry.register(prompt=PROMPT, agent="bench", label=LABEL).job
     store.close()
     with psycopg.connect(url) as connection:
-        _copy(connection, waiting, "2 * i + 1", pending - 1)
-        _copy(connection, done, "2 * i + 2", ended - 1)
+        copy_jobs(connection, waiting, "2 * i + 1", pending - 1)
+        copy_jobs(connection, done, "2 * i + 2", ended - 1)
         connection.execute("SELECT setval('mam.job_number', (SELECT max(number) FROM mam.job))")
     server.settle(url)
     return url
 
 
-def _copy(connection: psycopg.Connection[Any], template: Job, number: str, count: int) -> None:
+def copy_jobs(connection: psycopg.Connection[Any], template: Job, number: str, count: int) -> None:
     """Everything that is kept of the template, once for each fresh id."""
     fresh = f"SELECT md5(random()::text || i) AS job_id, {number} AS number FROM generate_series(1, {count}) AS i"
     connection.execute(f"CREATE TEMP TABLE fresh ON COMMIT DROP AS {fresh}".encode())

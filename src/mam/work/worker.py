@@ -244,7 +244,7 @@ class Worker:
                 continue
             if _has_ended(changes[job_id]):
                 attempt.supervision.stop(REVOKED)
-            else:
+            elif _concerns_holder(changes[job_id], attempt.job):
                 attempt.supervision.record_changed(self._read_job(job_id))
         self._may_claim = True
         self._wakes.put(None)
@@ -287,6 +287,14 @@ class Worker:
         self._context.say_unreachable(error)
         time.sleep(_AWAY_SECONDS)
         self._may_claim = True
+
+
+def _concerns_holder(changes: Json | None, held: Job) -> bool:
+    """Whether these changes may be more than what the worker itself writes: its claim, a start, a renewal, progress."""
+    if changes is None or "questions" in changes:
+        return True
+    own = {"status": held.status, "attempt": held.attempt, "claim_id": held.claim_id, "said": None}
+    return any(name in changes and changes[name] != value for name, value in own.items())
 
 
 def _has_ended(changes: Json | None) -> bool:

@@ -64,7 +64,7 @@ class Consumers(StoreCase):
         assert not store.wait(offset, 0.01), "a follower would keep itself awake for ever"
         assert store.end_offset() == offset
 
-    def test_what_was_not_saved_is_handled_again(self, registry: Registry, store: Store) -> None:
+    def test_entries_after_the_saved_position_are_handled_again(self, registry: Registry, store: Store) -> None:
         register_jobs(registry, 2)
         read_all(loaded(store))
 
@@ -91,7 +91,7 @@ class Consumers(StoreCase):
 
         assert list(loaded(store).entries()) == []
 
-    def test_what_is_there_can_be_left_out(self, registry: Registry, store: Store) -> None:
+    def test_a_consumer_can_start_at_the_end(self, registry: Registry, store: Store) -> None:
         register_jobs(registry, 3)
         loaded(store).skip_to_end()
         (late,) = register_jobs(registry)

@@ -78,7 +78,7 @@ class Credentials(StoreCase):
         assert [one.name for one in store.credentials(TOKEN)] == ["new"]
         assert store.credentials(SESSION) == []
 
-    def test_of_many_callers_one_takes_a_code(self, store: Store) -> None:
+    def test_one_of_many_callers_gets_a_code(self, store: Store) -> None:
         store.keep_credential(credential_of(store))
         code = credential_of(store, CODE, "once", expires_ms=store.clock.now().wall_ms + 60_000)
         store.keep_credential(code)

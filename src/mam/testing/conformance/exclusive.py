@@ -71,7 +71,7 @@ class Exclusive(StoreCase):
         assert pick_id(registry) == behind
         check_journal(store)
 
-    def test_of_several_agents_of_a_key_the_first_job_is_first(self, registry: Registry) -> None:
+    def test_the_first_job_of_a_key_is_first_whatever_its_agent(self, registry: Registry) -> None:
         (last,) = register_jobs(registry, exclusive="gpu", agent="a", priority=-1)
         (first,) = register_jobs(registry, exclusive="gpu", agent="b", priority=1)
         (second,) = register_jobs(registry, exclusive="gpu", agent="a")

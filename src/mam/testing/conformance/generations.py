@@ -113,7 +113,7 @@ class Generations(StoreCase):
         assert snapshot(registry.store) == before
         assert registry.complete(job.job_id, attempt=1).status == "completed"
 
-    def test_what_a_replaced_generation_still_writes_is_refused(self, registry: Registry) -> None:
+    def test_writes_of_a_replaced_generation_are_rejected(self, registry: Registry) -> None:
         job = held(registry, "first")
         registry.announce(SESSION, "second")
         before = snapshot(registry.store)
@@ -168,7 +168,7 @@ class Generations(StoreCase):
 
         assert registry.get(job.job_id).status == "pending"
 
-    def test_what_cannot_be_an_id_is_refused_before_anything_happens(self, registry: Registry) -> None:
+    def test_an_invalid_id_is_rejected_before_anything_happens(self, registry: Registry) -> None:
         register_jobs(registry)
         before = snapshot(registry.store)
 

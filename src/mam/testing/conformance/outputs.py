@@ -146,14 +146,16 @@ class Outputs(StoreCase):
         assert store.outputs.get(job.job_id, job.attempt, DIFF) == b"new"
         assert len(store.outputs.files(job.job_id)) == 1
 
-    def test_of_a_file_above_the_limit_only_its_facts_are_stored(self, registry: Registry, store: Store) -> None:
+    def test_only_the_size_and_hash_of_a_file_above_the_limit_are_stored(
+        self, registry: Registry, store: Store
+    ) -> None:
         job = register_and_claim(registry)
         stored = store.outputs.put(attempt_of(job), ARTIFACT, "big", b"x" * 101, LIMITS)
         assert (stored.size, stored.is_stored) == (101, False)
         assert store.outputs.files(job.job_id) == [stored]
         assert store.outputs.get(job.job_id, job.attempt, ARTIFACT, "big") is None
 
-    def test_what_is_old_is_removed(self, registry: Registry, store: Store, clock: FakeClock) -> None:
+    def test_old_output_is_removed(self, registry: Registry, store: Store, clock: FakeClock) -> None:
         old, job = register_and_claim(registry), register_and_claim(registry)
         append(store, old, 0, b"old")
         for one, data in ((old, b"shared"), (job, b"shared"), (old, b"alone")):

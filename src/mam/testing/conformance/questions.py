@@ -255,7 +255,7 @@ class Questions(StoreCase):
         assert find_question(job, 1) is None
         assert [one.number for one in open_questions(job)] == [one.question.number for one in still_open]
 
-    def test_of_two_answerers_at_once_one_wins(self, live: Store, pool: RacePool) -> None:
+    def test_one_of_two_simultaneous_answers_wins(self, live: Store, pool: RacePool) -> None:
         registry = Registry(live)
         for _ in range(5):
             job = register_and_claim(registry)

@@ -111,7 +111,7 @@ class Workers(StoreCase):
 
         assert snapshot(store) == before
 
-    def test_what_a_busy_worker_holds_comes_from_the_jobs(self, registry: Registry, store: Store) -> None:
+    def test_the_jobs_of_a_busy_worker_come_from_the_job_rows(self, registry: Registry, store: Store) -> None:
         mine = register_and_claim(registry)
         register_jobs(registry, 2)
         other = registry.pick(LABEL, owner="loop")
