@@ -195,6 +195,20 @@ def test_an_agent_that_cannot_use_the_model_names_the_reason(office: Office, tro
     assert job["attempt"] == 1
 
 
+@pytest.mark.parametrize("broken", [{"nothing": "that a vendor says"}, {"choices": []}], ids=["nonsense", "nothing"])
+def test_a_vendor_whose_answers_contain_nothing_is_overloaded(office: Office, broken: dict[str, object]) -> None:
+    """OpenCode asks again at once, without end, when an answer has no content."""
+    job = office.job("model: say Hello.")
+    office.model.broken = broken
+    with office.at_work():
+        await_that(lambda: office.record(job)["status"] not in ("pending", "running"), "it goes on", LONGEST)
+
+    ended = office.record(job)
+    assert (ended["status"], ended["waiting_for"]) == ("waiting", "retry"), ended["reason"]
+    assert ended["reason"].startswith("overloaded: ")
+    assert len(office.model.seen) <= 12
+
+
 def test_codex_under_high_demand_is_tried_again_later(tmp_path: Path, model: ModelServer) -> None:
     """It prints a sentence of its own for every HTTP 500."""
     office = Office("codex", tmp_path, model)
