@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam.agent_table import agent_kind
 from tests.real_agents.office import Office
 from tests.real_agents.test_jobs import AGENTS
 from tests.waiting import await_that
@@ -38,6 +39,33 @@ def test_ten_jobs_are_resumed_on_postgresql(tmp_path: Path, model: ModelServer, 
 @pytest.mark.few
 def test_a_job_is_resumed_after_kill_9(tmp_path: Path, model: ModelServer, agent: str) -> None:
     _kill_and_resume(Office(agent, tmp_path, model), 1)
+
+
+def test_an_attempt_that_printed_nothing_keeps_the_conversation(tmp_path: Path, model: ModelServer, agent: str) -> None:
+    office = Office(agent, tmp_path, model)
+    office.mam.env["IS_SANDBOX"] = "1"
+    office.mam("init")
+    job = office.job("model: hang", "--permissions", "full")
+    known = _kill_in_the_middle(office, [job], agent)
+    silent = tmp_path / "silent" / agent_kind(agent).program
+    silent.parent.mkdir()
+    silent.write_text(f"#!/bin/sh\ntouch {tmp_path}/begun\nexec sleep 1000\n", "utf-8")
+    silent.chmod(0o700)
+    path = office.mam.env["PATH"]
+    office.mam.env["PATH"] = f"{silent.parent}:{path}"
+    worker = office.mam.start("worker", "--label", agent, *LEASE)
+    await_that((tmp_path / "begun").exists, "the second attempt did not begin", LONGEST)
+    worker.kill()
+    worker.communicate()
+
+    office.mam.env["PATH"] = path
+    model.release()
+    with office.at_work(*LEASE):
+        office.wait_until_ended(job)
+
+    ended = office.record(job)
+    assert (ended["status"], ended["result"], ended["attempt"]) == ("completed", "Done at last.", 3), ended["reason"]
+    assert ended["run"]["agent"]["resumed"] == ended["run"]["agent"]["session"] == known[job]
 
 
 @pytest.fixture(params=AGENTS)
