@@ -307,7 +307,7 @@ class OneAnswer:
     def __init__(self, decision: Decision) -> None:
         self.decision = decision
 
-    def decide(self, draft: object, is_over: object = None) -> Decision:  # noqa: ARG002 - it needs no look
+    def decide(self, draft: object, is_over: object = None) -> Decision:
         return self.decision
 
 
