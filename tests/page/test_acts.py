@@ -213,6 +213,11 @@ def test_a_label_is_paused_and_resumed_and_a_worker_drained(visitor: Visitor) ->
     page.get_by_role("button", name="Resume").click()
     page.wait_for_url("**done=resume")
     assert visitor.registry.store.pauses() == []
+    page.goto(f"{visitor.server.url}/jobs/{visitor.ids['importer']}")
+    page.get_by_role("button", name="Pause claude-code").click()
+    page.wait_for_selector(".note:has-text('Paused')")
+    assert [pause.agent for pause in visitor.registry.store.pauses()] == ["claude-code"]
+    page.goto(f"{visitor.server.url}/workers")
     page.get_by_role("button", name="Drain").first.click()
     page.wait_for_selector(".chip:has-text('draining')")
 
