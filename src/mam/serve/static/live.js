@@ -143,13 +143,6 @@ export function togglePause() {
   if (isPaused) showState("off", "paused"); else { showState("live"); wish(); }
 }
 
-// What was done is said once: a reload does not say it again.
-const place = new URL(location.href);
-if (place.searchParams.has("done")) {
-  for (const name of ["done", "count", "failed"]) place.searchParams.delete(name);
-  history.replaceState(null, "", place);
-}
-
 if (address && regions().length) {
   connect();
   document.addEventListener("visibilitychange", () => { if (!document.hidden) wish(); });
