@@ -246,6 +246,43 @@ def _trips(server: PrivateServer, tmp_path: Path, verb: str) -> int:
         return proxy.trips
 
 
+OF_A_JOB = ("head AS", "WITH written", "WITH ended", "holder AS", "FROM mam.job WHERE job_id")
+"""In the claim, a change, the end, a piece of output, a read."""
+
+
+def statements_about_jobs(log: str) -> int:
+    parts = [part for part in log.split("LOG:  ") if part.startswith(("statement:", "execute "))]
+    return sum(any(word in " ".join(part.split()) for word in OF_A_JOB) for part in parts)
+
+
+@pytest.mark.parametrize("script", ["echo hello", "sleep 0.3; echo hello"], ids=["short", "long"])
+def test_a_job_of_a_worker_takes_five_round_trips(server: PrivateServer, tmp_path: Path, script: str) -> None:
+    """A claim, the start (a read and a write; the end of a short job has it), the output, the end. Beside these, the
+    worker reads the journal for the audit log, at most twice a second for all its jobs."""
+    url = server.empty_database()
+    create_postgres_store(url)
+    mam, store = Mam(tmp_path, tmp_path), PostgresStore(url)
+    log = server.folder / "log"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET log_statement = 'all'")
+        connection.execute("SELECT pg_reload_conf()")
+    counts = {}
+    try:
+        for count in (1, 6):
+            for _ in range(count):
+                Registry(store).register(prompt=script, agent="shell")
+            before = log.stat().st_size
+            ran = mam("worker", "--agent-session", "shell", "--drain", "--store", url)
+            assert ran.code == 0, ran.stderr
+            counts[count] = statements_about_jobs(log.read_bytes()[before:].decode())
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM RESET log_statement")
+            connection.execute("SELECT pg_reload_conf()")
+        store.close()
+    assert 3 <= (counts[6] - counts[1]) / 5 <= 5, counts
+
+
 def test_a_list_of_fifty_downloads_fifty(store: DisturbedStore) -> None:
     from itertools import islice
 
