@@ -38,6 +38,8 @@ COMMANDS = {
     "rules add": "rules add deny -- git push",
     "trust": "trust .mam/config.toml",
     "skill install": "skill install --user --yes",
+    "plugin install": "plugin install --agent codex --yes",
+    "plugin remove": "plugin remove --yes",
     "register for a worker": "register true --agent shell --agent-session shop --timeout 600",
     "token create": "token create ci-{chance} --scope read",
     "token pair": "token pair phone-{chance} --scope read",
@@ -50,7 +52,7 @@ COMMANDS = {
 """{running}, {pending} and {ended} are jobs of a store in use; `surroundings.py` provides what the others need. Words
 with = before the verb set its environment, and STDIN is the file that it reads."""
 
-GROUPS = ("agents", "config", "skill", "inbox", "rules", "token")
+GROUPS = ("agents", "config", "skill", "plugin", "inbox", "rules", "token")
 """Verbs that have verbs of their own."""
 
 

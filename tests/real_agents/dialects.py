@@ -133,7 +133,11 @@ class Responses:
                 heard.append(Heard(output if isinstance(output, str) else texts(output), True))
             elif item.get("role") == "user":
                 heard.append(Heard(texts(item.get("content")), False))
-        tools = [tool.get("name", tool.get("type", "")) for tool in body.get("tools", [])]
+        tools = []
+        for tool in body.get("tools", []):
+            name = tool.get("name", tool.get("type", ""))
+            inner = tool.get("tools") if tool.get("type") == "namespace" else None
+            tools += [name] if inner is None else [f"{name}.{one['name']}" for one in inner]
         return Request(heard, tools, body.get("model", ""), bool(body.get("stream")))
 
     def whole(self, answer: Say | Call, model: str) -> Json:
@@ -153,9 +157,11 @@ class Responses:
 
     def _item(self, answer: Say | Call) -> Json:
         if isinstance(answer, Call):
+            space, _, name = answer.tool.rpartition(".")
             return {
-                "type": "function_call", "id": f"fc_{answer.number}", "call_id": f"call_{answer.number}",
-                "name": answer.tool, "arguments": json.dumps(answer.arguments), "status": "completed",
+                **({"namespace": space} if space else {}), "type": "function_call",
+                "id": f"fc_{answer.number}", "call_id": f"call_{answer.number}",
+                "name": name, "arguments": json.dumps(answer.arguments), "status": "completed",
             }  # fmt: skip
         content = {"type": "refusal", "refusal": answer.text} if answer.refused else {
             "type": "output_text", "text": answer.text, "annotations": [],

@@ -41,8 +41,8 @@ def installed(packages: Path, folder: Path) -> Path:
 def _install(packages: Path, target: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
-        sys.exit("the coding agents come from npm, which is not on PATH: apt-get install npm, or install Node.js")
-    print(f"installing the coding agents into {target} (1.2 GB) …", file=sys.stderr, flush=True)
+        sys.exit("what the tests run comes from npm, which is not on PATH: apt-get install npm, or install Node.js")
+    print(f"installing what {packages} lists into {target} …", file=sys.stderr, flush=True)
     for left in target.parent.glob(f"{target.name}.*.part"):
         shutil.rmtree(left, ignore_errors=True)  # the lock is held, so no process fills it
     part = Path(tempfile.mkdtemp(prefix=f"{target.name}.", suffix=".part", dir=target.parent))
@@ -50,9 +50,7 @@ def _install(packages: Path, target: Path) -> None:
     ran = subprocess.run([npm, "install", "--prefix", str(part), *_OPTIONS], stdin=subprocess.DEVNULL)
     if ran.returncode:
         shutil.rmtree(part, ignore_errors=True)
-        sys.exit(
-            f"npm could not install the coding agents (exit code {ran.returncode}, above): is its registry reachable?"
-        )
+        sys.exit(f"npm could not install {packages} (exit code {ran.returncode}, above): is its registry reachable?")
     part.rename(target)
 
 

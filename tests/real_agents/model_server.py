@@ -7,6 +7,7 @@ A prompt may contain lines `model: …`, one step each, done in order; what the 
   model: beg COMMAND          the same, with a request to be let out of the sandbox where the agent has one
   model: read PATH            the agent's own tool for reading; steps in what it reads take the place of these
   model: ask QUESTION         the agent's tool for questions to its user
+  model: tool NAME JSON       a tool of an MCP server; `{found}` and `{handle}` come from a tool's answer
   model: say TEXT             the last answer; without it that is "Done."
   model: delegate A; B        the agent's own tool for subagents: one does the steps A and B
   model: refuse TEXT          the model declines
@@ -38,8 +39,10 @@ if TYPE_CHECKING:
 
     Json = dict[str, Any]
 
-_STEP = re.compile(r"\bmodel: (write|run|beg|read|ask|say|delegate|refuse|hang)\b[ \t]*(.*)")
+_STEP = re.compile(r"\bmodel: (write|run|beg|read|ask|tool|say|delegate|refuse|hang)\b[ \t]*(.*)")
 _JOB = re.compile(r"\bThis is job (\w+),")
+_FOUND = re.compile(r"\bjob_id\W+(\w{32})\b|\btaskId\W+(\w{32})\b|\bmam job (\w{32})\b")
+_HANDLE = re.compile(r"\bhandle\W+(\w{32}\.\d+\.\w+)\b")
 _HANDED = re.compile(r"\bRead (\S+) and do what it says\.")
 """The line by which a live session is handed a job: as good as `model: read`."""
 _DIALECTS: dict[str, tuple[str, Dialect]] = {
@@ -166,6 +169,8 @@ class ModelServer:
         if verb == "ask" and self.insists:
             asking = (tool for shell, tool in _QUESTIONS.items() if shell in request.tools)
             request = replace(request, tools=[*request.tools, *asking])
+        if verb == "tool":
+            words = words.replace("{found}", found_in(request, _FOUND)).replace("{handle}", found_in(request, _HANDLE))
         # Also across turns of one conversation no two calls have the same number.
         return call(verb, words, request.tools, sum(heard.is_result for heard in request.heard) + 1)
 
@@ -180,6 +185,15 @@ def steps_of(request: Request) -> tuple[list[tuple[str, str]] | None, int]:
         if steps:
             return steps, sum(heard.is_result for heard in request.heard[place + 1 :])
     return None, 0
+
+
+def found_in(request: Request, pattern: re.Pattern[str]) -> str:
+    """What a tool named last."""
+    for heard in reversed(request.heard):
+        names: list[str] = [next(filter(None, found.groups())) for found in pattern.finditer(heard.text)]
+        if names:
+            return names[-1]
+    return "none"
 
 
 def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
@@ -199,6 +213,9 @@ def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
             ("exec_command", {"cmd": words, "sandbox_permissions": "require_escalated", "justification": "Please"})
         ],
     }
+    if verb == "tool":
+        named = next((tool for tool in tools if tool.endswith((f"_{path}", f".{path}"))), f"mcp__mam__{path}")
+        return Call(named, json.loads(text or "{}"), number)
     for tool, arguments in own.get(verb, ()):
         if tool in tools:
             return Call(tool, arguments, number)

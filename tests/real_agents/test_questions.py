@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.real_agents.model_server import ModelServer
 
 LONGEST = 120.0
-WAYS = {"claude-code": "hook", "codex": "app-server", "opencode": "serve"}
+WAYS = {"claude-code": "stdio", "codex": "app-server", "opencode": "serve"}
 """Through what each agent asks, as its record says."""
 ASKING = tuple(name for name in HOMES if name in WAYS)
 WRITE = "model: write notes.txt it was me\nmodel: say I wrote it."

@@ -10,7 +10,7 @@ from mam.jobs.question import PERMISSION, QUESTION, TEXT_LIMIT, check_draft
 from mam.work.asking.port import Decision
 from mam.work.drivers import codex_requests, opencode_requests
 from mam.work.drivers.codex_items import CodexItems
-from mam.work.drivers.drafts import fitting, is_decided_refusal, permission_draft, question_draft, refusal, script_of
+from mam.work.drivers.drafts import fitting, permission_draft, question_draft, refusal, script_of
 from mam.work.drivers.lines import answered_line, asked_line
 from mam.work.drivers.opencode_events import OpenCodeEvents
 from mam.work.reports.codex import CodexReader, read_rollout
@@ -85,8 +85,8 @@ def test_choices_that_cannot_be_told_apart_are_part_of_the_text() -> None:
 def test_a_refusal_tells_the_model_who_decided() -> None:
     assert refusal(DENIED) == "A person refused this: use a branch"
     assert refusal(BY_RULE).startswith("A rule of the user refuses this.")
-    assert [is_decided_refusal(refusal(one)) for one in (DENIED, BY_RULE, LATE, GONE)] == [True, True, False, False]
-    assert not is_decided_refusal(None)
+    assert refusal(LATE) == "No one answered before the deadline, so this is refused."
+    assert refusal(GONE) == "No one will answer this: the attempt has ended."
 
 
 # -- Codex -----------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def fed(reader: Reader, lines: list[dict[str, Any]]) -> Any:
 
 def decided(decision: Decision) -> list[dict[str, Any]]:
     draft = opencode_requests.permission_of(ASKED)
-    return [asked_line("call_1", draft), answered_line("call_1", draft.tool, decision)]
+    return [asked_line("call_1", draft), answered_line("call_1", draft, decision)]
 
 
 REJECTED = {

@@ -45,6 +45,10 @@ SECONDS, AT_THE_END_SECONDS = 10, 3
 """How long an agent waits for a hook. mam gives up sooner, but a start can take seconds on a busy machine. Codex allows
 no more at the end of a session."""
 
+ASKING_SECONDS = 7 * 86400
+"""How long Claude Code waits for the hook that asks a person. Its timer holds less than 25 days."""
+_ASKING_HOOK = (sys.executable, "-P", "-m", "mam.work.drivers.claude_hook")
+
 _REPORTS = ("publish", "heartbeat", "complete", "fail", "ask")
 """The verbs that an agent may run without asking: reports about its own job."""
 _SETTINGS_LIMIT = 1 << 20
@@ -83,8 +87,12 @@ def add_claude_hooks(command: list[str], root: str, workdir: str) -> Launched:
 
 def _claude_settings(root: str) -> dict[str, Any]:
     hook = {"type": "command", "command": f"{mam_command()} hook claude-code", "timeout": SECONDS}
+    hooks: dict[str, list[dict[str, Any]]] = {event: [{"hooks": [hook]}] for event in _CLAUDE_EVENTS}
+    asking = {"type": "command", "command": shlex.join(_ASKING_HOOK), "timeout": ASKING_SECONDS}
+    hooks["PermissionRequest"].append({"hooks": [asking]})
+    hooks["PreToolUse"].append({"matcher": "AskUserQuestion", "hooks": [asking]})
     return {
-        "hooks": {event: [{"hooks": [hook]}] for event in _CLAUDE_EVENTS},
+        "hooks": hooks,
         "permissions": {
             "additionalDirectories": [os.path.join(root, BRIEFS)],
             "allow": [f"Bash(mam {verb}:*)" for verb in _REPORTS],

@@ -119,6 +119,7 @@ class ClaudeCodeConversation(ConversationReader):
             return
         if name == "AskUserQuestion":
             question, choices = first_question(given)
+            self.asked_calls.add(tool_id)
             yield Asked(question=question, choices=choices)
         elif name == "ExitPlanMode" and isinstance(plan := get_path(given, "plan"), str):
             yield Said(text=plan)

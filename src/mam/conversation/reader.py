@@ -56,20 +56,23 @@ class ConversationReader(ABC):
             if not isinstance(message, dict):
                 return None
             if message.get("type") in (ASKED, ANSWERED):
-                return [self._question(message)]
+                return list(self._question(message))
             found = self.read_message(message)
             return None if found is None else list(found)
         except Exception:  # an agent may print anything; the line is then shown as it is
             return None
 
-    def _question(self, message: Json) -> Item:
+    def _question(self, message: Json) -> Iterator[Item]:
         """A line of a driver about a question of the job."""
+        call = str(message.get("call"))
         if message["type"] == ASKED:
-            self.asked_calls.add(str(message.get("call")))
-            return Asked(question=str(message.get("text")), choices=tuple(map(str, get_list(message, "choices"))))
+            if call not in self.asked_calls:
+                self.asked_calls.add(call)
+                yield Asked(question=str(message.get("text")), choices=tuple(map(str, get_list(message, "choices"))))
+            return
         said = message.get("text")
         answer = f"answered: {message.get('outcome')}"
-        return Notice(text=answer if not isinstance(said, str) else f"{answer}, {said}", level=INFO)
+        yield Notice(text=answer if not isinstance(said, str) else f"{answer}: {said}", level=INFO)
 
 
 class PlainReader(ConversationReader):

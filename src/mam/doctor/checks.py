@@ -24,6 +24,7 @@ CHECKS = {
     "records": "mam.doctor.records",
     "versions": "mam.doctor.versions",
     "agents": "mam.doctor.agents",
+    "plugin": "mam.doctor.plugin",
     "disk": "mam.doctor.disk",
     "clock": "mam.doctor.clock",
     "aside": "mam.doctor.aside",

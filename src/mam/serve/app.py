@@ -10,13 +10,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Mount, Router
-from starlette.staticfiles import StaticFiles
 
 from mam.serve.endpoint import endpoints
 from mam.serve.hardening import Hardening
 from mam.serve.login import login_routes
 from mam.serve.mcp_endpoint import mcp_routes
-from mam.serve.pages.routes import page_routes
+from mam.serve.pages.routes import page_not_found, page_routes
+from mam.serve.pages.static_files import PageFiles
 from mam.serve.problems import TITLES, Problem, facts_of, problem_response
 from mam.serve.routes import ROUTES
 
@@ -52,10 +52,11 @@ def create_app(server: Server) -> Starlette:
     app = Starlette(
         routes=[
             Mount("/api/v1", Router(endpoints(server, ROUTES), redirect_slashes=False)),
-            Mount("/static", StaticFiles(directory=STATIC)),
+            Mount("/static", PageFiles(directory=STATIC)),
             *mcp_routes(server),
             *login_routes(server),
             *page_routes(server),
+            *page_not_found(server),  # behind every other route
         ],
         middleware=[
             Middleware(Hardening, settings=server.settings),

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 CANNOT = "CANNOT BE DONE:"
 """An agent that can run no command begins its last message with this if it cannot do the job."""
+_NOBODY = "No person can answer questions: decide yourself, or say that it cannot be done."
+_APPROVALS = (
+    "If the sandbox stops a command that the task needs, request to run it outside: a person decides. If the person\n"
+    "refuses, you get the reason; go on with it."
+)
 
 
 def brief(job: Job, place: str | None = None, *, resumes: bool = False) -> str:
@@ -62,7 +67,7 @@ def _reporting(job: Job, *, in_session: bool) -> str:
             "- Your commands run in a sandbox that cannot reach mam, so do not call it; mam reads your output.\n"
             "- When all is done:          say in your last message what you did; mam stores it as the result.\n"
             f"- When it cannot be done:    begin your last message with {CANNOT} and say why.\n"
-            "No person can answer questions: decide yourself, or say that it cannot be done."
+            + (_APPROVALS if job.may_ask else _NOBODY)
         )
     # A person's shell and a live session, which serves many jobs, lack the variables that name this job.
     name = f" {job.job_id}" if in_session or job.agent == "human" else ""

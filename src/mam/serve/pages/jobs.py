@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from mam.access.grant import ANSWER
 from mam.jobs.changed_files import changes_of
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.overview import where
-from mam.jobs.question import open_questions
+from mam.jobs.question import DENY, PERMISSION, open_questions, question_id
 from mam.jobs.status import COMPLETED, RUNNING, Status
 from mam.questions import Asked
 from mam.serve.pages import ansi, markdown
@@ -18,9 +19,10 @@ from mam.serve.pages.conversations import Window, items_of, last_sentence, outpu
 from mam.serve.pages.facts import Fact, claimed, found, judged
 from mam.serve.pages.moments import When, ago
 from mam.serve.pages.reviews import Review, review_of
-from mam.serve.pages.rows import Chip, chip_of, spent_words, title_of
+from mam.serve.pages.rows import Chip, chip_of, sentence_of, spent_words, title_of
 from mam.serve.pages.strip import Part, strip_of
 from mam.serve.pages.talk import Talk, talk_of
+from mam.serve.pages.when_idle import reason_of
 from mam.util.frozen import Frozen
 from mam.util.safe_text import many_lines, one_line
 
@@ -28,6 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.access.registry import AuthorizedRegistry
     from mam.jobs.overview import Overview
+    from mam.jobs.question import Question
     from mam.jobs.record import Job
 
 RELATIVES_SHOWN = 12
@@ -46,11 +49,16 @@ class RelativeRow(Frozen):
 
 
 class Composer(Frozen):
-    """The one box below a conversation. A question is answered in its own row above it."""
+    """The one box below a conversation: it answers an open question, otherwise it continues the conversation."""
 
-    hindrance: str
+    path: str
+    name: str
+    """The field of the text."""
     command: str
     hint: str
+    label: str = "Send"
+    fields: tuple[tuple[str, str], ...] = ()
+    hindrance: str = ""
 
 
 class JobPage(Frozen):
@@ -62,6 +70,8 @@ class JobPage(Frozen):
     prompt: Markup
     by_line: tuple[str, ...]
     registered: When | None
+    now: str
+    """What happens now, or why nothing does, in one sentence; empty when it has ended."""
     why: tuple[str, ...]
     questions: tuple[QuestionRow, ...]
     result: Markup
@@ -106,6 +116,7 @@ def job_page(
         job_id=job.job_id, short=short_id(job), chip=chip_of(job, overview.state), is_running=job.status is RUNNING,
         title=title_of(job), prompt=markdown.to_html(job.prompt), by_line=_by_line(job),
         registered=ago(job.created_at, now_ms), why=tuple(map(one_line, overview.why)),
+        now="" if job.status.ended else sentence_of(job, overview.state) or reason_of(registry, job),
         questions=tuple(question_row(Asked(job=job, question=one), now_ms, said) for one in open_questions(job)),
         result=markdown.to_html(job.result) if job.result else Markup(),
         reason=many_lines(job.reason) if job.reason and job.status is not COMPLETED else "",
@@ -153,9 +164,29 @@ def _changes(job: Job) -> str:
 
 
 def _composer(registry: AuthorizedRegistry, job: Job) -> Composer:
+    asked = open_questions(job)
+    if asked and registry.viewer.may(ANSWER) and (found := _answering(job, asked[0])) is not None:
+        return found
     hint = "Continue this conversation…" if job.status.ended else "Add work; it starts when this job has ended…"
     return Composer(
-        hindrance=continue_hindrance(job, registry.viewer), command=f'mam continue {short_id(job)} "…"', hint=hint
+        path=f"/jobs/{job.job_id}/continue", name="prompt", command=f'mam continue {short_id(job)} "…"', hint=hint,
+        hindrance=continue_hindrance(job, registry.viewer),
+    )  # fmt: skip
+
+
+def _answering(job: Job, question: Question) -> Composer | None:
+    """None for a question that only takes one of its choices."""
+    seen = (("attempt", str(question.attempt)), ("digest", question.digest), ("back", f"/jobs/{job.job_id}"))
+    path, name = f"/questions/{question_id(job.job_id, question.number)}", f"{short_id(job)}.{question.number}"
+    if question.kind == PERMISSION:
+        return Composer(
+            path=path, name="reason", fields=(*seen, ("answer", DENY)), label="Deny with this",
+            command=f'mam answer {name} deny --reason "…"', hint="Deny, and tell it what to do instead…",
+        )  # fmt: skip
+    if question.choices:
+        return None
+    return Composer(
+        path=path, name="text", fields=seen, label="Answer", command=f'mam answer {name} "…"', hint="Your answer…"
     )
 
 

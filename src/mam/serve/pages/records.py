@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from mam.serve.api.shown import job_json
 from mam.serve.pages.moments import When, clock
 from mam.serve.pages.rows import Chip, chip_of, title_of
 from mam.util.frozen import Frozen
@@ -39,7 +40,7 @@ def record_page(reading: AuthorizedReading, name: str) -> RecordPage:
     shown = lines[-LINES_SHOWN:]
     return RecordPage(
         job_id=job.job_id, short=job.job_id[:8], title=title_of(job), chip=chip_of(job),
-        record=many_lines(json.dumps(job.to_json(), indent=2, ensure_ascii=False, default=str)),
+        record=many_lines(json.dumps(job_json(job), indent=2, ensure_ascii=False, default=str)),
         history=tuple(_line(line) for line in shown), left_out=len(lines) - len(shown),
     )  # fmt: skip
 
@@ -58,7 +59,8 @@ def _line(line: AuditRecord) -> HistoryLine:
     )  # fmt: skip
 
 
-_KNOWN = ("event", "timestamp", "job_id", "payload", "topic")
+_KNOWN = ("event", "timestamp", "job_id", "payload", "topic", "entry", "digest", "schema_version", "claim_id")
+"""Facts that another column shows, or that say nothing to a person."""
 
 
 def _fact(name: str, value: object) -> str:

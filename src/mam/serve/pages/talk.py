@@ -151,8 +151,9 @@ def _used(item: Used, prefix: str | None) -> Block:
     output = item.output.strip("\n")
     whole = item.target if "\n" in item.target.strip() or len(item.target) > TARGET_LIMIT else ""
     shown = "\n".join(part for part in (f"$ {whole.strip()}" if whole else "", _ends_of(output)) if part)
+    verb = "running" if (item.verb, state) == ("ran", "running") else one_line(item.verb)[:40]
     return Block(
-        kind="tool", verb=one_line(item.verb)[:40], target=_first_line(_short(item.target, prefix)), state=state,
+        kind="tool", verb=verb, target=_first_line(_short(item.target, prefix)), state=state,
         facts=tuple(facts), body=ansi.to_html(shown) if shown else Markup(),
     )  # fmt: skip
 

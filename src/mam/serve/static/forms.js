@@ -88,7 +88,7 @@ function stored(key) { try { return localStorage.getItem(key); } catch { return 
 
 for (const form of document.querySelectorAll("form[data-draft]")) {
   const key = `mam-draft ${document.body.dataset.base} ${form.dataset.draft}`;
-  const field = form.querySelector("textarea[name=prompt]");
+  const field = form.querySelector("textarea");
   if (!field) continue;
   if (!field.value && stored(key)) field.value = stored(key);
   field.addEventListener("input", () => store(key, field.value));

@@ -370,7 +370,7 @@ class PostgresStore(SqlStore):
             from mam.util.notices import warn
 
             lost = f"lost the entries of its journal after number {lost_after} (a standby took over that lacked them,"
-            warn("mam.store", f"{self.address} {lost} or a backup was restored); going on from there")
+            warn("mam.store", f"{self.address} {lost} or a backup was restored); it continues from there")
 
     def wait(self, offset: str, timeout: float, interest: Interest | None = None) -> bool:
         try:
@@ -420,7 +420,7 @@ class PostgresStore(SqlStore):
             raise StoreUnavailable(store=self.address, problem=f"{why}; docs/stores.md says which rights that needs")
         return found
 
-    # -- for the relays of all hosts (mam.bus.place_postgres) ----------------------------------------------------------
+    # -- for the relays of all hosts (mam.bus.relay_locks_postgres) ----------------------------------------------------
 
     def connect(self) -> Connection:
         """A separate connection, for a lock that lasts as long as the connection."""

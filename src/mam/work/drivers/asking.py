@@ -35,7 +35,7 @@ class Asking:
             decision = self._asker().decide(draft, lambda: self._over.is_set() or is_over())
         except MamError as error:
             decision = Decision(outcome=DENY, reason=f"mam could not ask: {error}")
-        self._printer.line(answered_line(call, draft.tool, decision))
+        self._printer.line(answered_line(call, draft, decision))
         return decision
 
     def close(self) -> None:

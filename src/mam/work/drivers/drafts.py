@@ -54,11 +54,6 @@ def refusal(decision: Decision) -> str:
     return f"{who}: {decision.reason}" if decision.reason else f"{who}. {GO_ON}"
 
 
-def is_decided_refusal(message: object) -> bool:
-    """Whether a refusal that the agent reports was decided by a person or a rule."""
-    return isinstance(message, str) and message.startswith((REFUSED_BY_PERSON, REFUSED_BY_RULE))
-
-
 def script_of(command: object) -> str:
     """The command without the shell that the agent starts for it; a list of words as one line."""
     words = command if isinstance(command, list) else _split(command)

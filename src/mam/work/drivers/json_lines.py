@@ -1,4 +1,4 @@
-"""A program that speaks JSON-RPC in lines on its stdin and stdout.
+"""A program that speaks JSON in lines on its stdin and stdout, most of them JSON-RPC.
 
 One thread reads. Any thread may write: the answer to a request of the program comes when a person has decided.
 """
@@ -65,6 +65,11 @@ class JsonLinesProgram:
         with self._writing:
             self._write({"id": request_id, "error": error})
 
+    def send(self, message: Json) -> None:
+        """For a protocol of other messages."""
+        with self._writing:
+            self._write(message)
+
     def _write(self, message: Json) -> None:
         assert self._process.stdin is not None
         try:
@@ -92,11 +97,15 @@ class JsonLinesProgram:
         """Every message until the program closes its stdout."""
         while self._unread:
             yield self._unread.popleft()
-        assert self._process.stdout is not None
-        while line := self._process.stdout.readline(LINE_LIMIT):
-            message = _parsed(line)
+        for _, message in self.lines():
             if message is not None:
                 yield message
+
+    def lines(self) -> Iterator[tuple[bytes, Json | None]]:
+        """Every line as it came, and the object in it, if there is one."""
+        assert self._process.stdout is not None
+        while line := self._process.stdout.readline(LINE_LIMIT):
+            yield line, _parsed(line)
 
     def close(self) -> int:
         """Closes its stdin, waits for its end, and ends its group if it stays. Returns its exit code."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import threading
 
+from mam.jobs.question import DENY
 from mam.util.encoding import to_bytes, write_all
-from mam.work.asking.port import ANSWER
+from mam.work.asking.port import ANSWER, WITHDRAWN
 from mam.work.reports.questions import ANSWERED, ASKED
 
 TYPE_CHECKING = False
@@ -28,9 +29,13 @@ class Printer:
         self._lock = threading.Lock()
 
     def line(self, message: Json) -> None:
+        self.raw(to_bytes(message) + b"\n")
+
+    def raw(self, line: bytes) -> None:
+        """A line of the agent's own."""
         with self._lock:
             try:
-                write_all(_STDOUT, to_bytes(message) + b"\n")
+                write_all(_STDOUT, line)
             except OSError:
                 os._exit(1)  # the keeper has closed the pipe: the attempt is over
 
@@ -49,10 +54,12 @@ def asked_line(call: str, draft: Draft) -> Json:
     return {"type": ASKED, "call": call, **{name: value for name, value in shown.items() if value}}
 
 
-def answered_line(call: str, tool: str | None, decision: Decision) -> Json:
+def answered_line(call: str, draft: Draft, decision: Decision) -> Json:
     facts: Json = {
-        "outcome": decision.outcome, "decided": decision.decided, "tool": tool, "question": decision.question,
+        "outcome": decision.outcome, "decided": decision.decided, "tool": draft.tool, "question": decision.question,
         "text": decision.text if decision.outcome == ANSWER else decision.reason,
-        "undecided": decision.is_undecided or None,
+        "undecided": (decision.is_undecided and decision.outcome in (DENY, WITHDRAWN)) or None,
     }  # fmt: skip
+    if draft.tool is None:
+        facts["asked"] = draft.text
     return {"type": ANSWERED, "call": call, **{name: value for name, value in facts.items() if value is not None}}

@@ -92,10 +92,15 @@ class ClaudeCodeReader(Reader):
                 self.report.set_session(message.get("session_id"))
                 self.report.version = one_line(message.get("claude_code_version"), 40)
             case "permission_denied":
-                self.report.deny(message.get("tool_name"))
+                self._deny(message.get("tool_name"), message.get("tool_use_id"))
             case "api_retry":
                 return self._retry(message)
         return None
+
+    def _deny(self, tool: object, call: object) -> None:
+        """An answer has a line of its own."""
+        if call not in self.report.answered_calls:
+            self.report.deny(tool)
 
     def _retry(self, message: Json) -> str | None:
         """Claude Code retries for minutes; without a login this is useless."""
@@ -166,7 +171,7 @@ class ClaudeCodeReader(Reader):
             report.set_session(message.get("session_id"))
         self._count(message)
         for denial in get_list(message, "permission_denials"):
-            report.deny(get_path(denial, "tool_name"))
+            self._deny(get_path(denial, "tool_name"), get_path(denial, "tool_use_id"))
         if message.get("stop_reason") == "refusal":
             report.problem = AgentProblem(kind=DECLINED, text=one_line(message.get("result")) or "the model declined")
         elif message.get("is_error") is True or message.get("subtype") != "success":

@@ -16,8 +16,12 @@ def read_question(message: Json, report: Report) -> str | None:
     if message["type"] == ASKED:
         return "asks a person"
     report.asked = None
+    tool = message.get("tool")
+    if tool is None and message.get("undecided") is True:  # the agent may decide itself
+        report.ask(message.get("asked"))
+        return "has no answer"
     report.note_answer(
-        str(message.get("call")), message.get("tool") or "a question",
+        str(message.get("call")), tool,
         is_denied=message.get("outcome") == "deny", is_undecided=message.get("undecided") is True,
     )  # fmt: skip
     return "has an answer"

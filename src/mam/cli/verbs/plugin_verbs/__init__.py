@@ -1,0 +1,1 @@
+"""The subverbs of `mam plugin`, one file each."""

@@ -1,0 +1,89 @@
+"""Live updates: they arrive, they disturb no one, and they survive a server that goes away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mam.stores.outputs import AttemptId, OutputLimits, Piece
+
+if TYPE_CHECKING:
+    from tests.page.visitor import Visitor
+
+pytestmark = pytest.mark.external
+
+
+def register(visitor: Visitor, prompt: str) -> str:
+    return visitor.registry.register(prompt=prompt, agent="codex", label="shop").job.job_id
+
+
+def test_a_new_job_appears_and_its_state_follows(visitor: Visitor) -> None:
+    page = visitor.live("/jobs")
+    job = register(visitor, "Arrive by itself")
+    page.wait_for_selector(f"#job-{job} .chip:has-text('pending')")
+    visitor.registry.cancel(job, reason="no longer needed")
+    page.wait_for_selector(f"#job-{job} .chip:has-text('cancelled')")
+    assert "no longer needed" in page.inner_text(f"#job-{job}")
+
+
+def test_rows_do_not_move_under_the_mouse(visitor: Visitor) -> None:
+    page = visitor.live("/jobs")
+    row = page.locator(f"#job-{visitor.ids['book']}")
+    row.hover()
+    before = row.bounding_box()
+    job = register(visitor, "Come later")
+    visitor.registry.publish(visitor.ids["hints"], event="progress", detail="all tests pass", attempt=1)
+    page.wait_for_selector(f"#job-{visitor.ids['hints']} .now:has-text('all tests pass')")
+    page.wait_for_selector("#pill button")
+    assert row.bounding_box() == before
+    assert page.locator(f"#job-{job}").count() == 0
+    page.mouse.move(2, 2)
+    page.wait_for_selector(f"#job-{job}")
+
+
+def test_what_someone_types_stays(visitor: Visitor) -> None:
+    page = visitor.live(f"/jobs/{visitor.ids['importer']}")
+    page.locator(".tool summary").first.click()
+    page.fill("#composer textarea", "half a sen")
+    visitor.registry.publish(visitor.ids["importer"], event="progress", detail="the reader is done", attempt=1)
+    page.wait_for_selector("#head:has-text('the reader is done')")
+    assert page.input_value("#composer textarea") == "half a sen"
+    assert page.locator(".tool[open]").count() == 1
+
+
+def test_new_output_appears_on_the_page_of_a_running_job(visitor: Visitor) -> None:
+
+    page = visitor.live(f"/jobs/{visitor.ids['hints']}")
+    job = visitor.job("hints")
+    data = b'{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"Now the last module."}}\n'
+    attempt = AttemptId(job_id=job.job_id, attempt=1, claim_id=job.claim_id)
+    visitor.registry.store.outputs.append(attempt, Piece(start=0, data=data), OutputLimits())
+    page.wait_for_selector("#talk:has-text('Now the last module.')")
+
+
+def test_the_page_survives_a_server_that_is_killed(visitor: Visitor) -> None:
+    page = visitor.live("/jobs")
+    visitor.server.kill()
+    page.wait_for_selector("#live[data-state=lost]")
+    job = register(visitor, "Registered meanwhile")
+    visitor.server.start()
+    page.wait_for_selector(f"#job-{job}", timeout=60_000)
+    page.wait_for_selector("#live[data-state=live]")
+
+
+def test_two_tabs_share_one_connection(visitor: Visitor) -> None:
+    first = visitor.live("/jobs")
+    streams = []
+    second = first.context.new_page()
+    second.on("request", lambda request: streams.append(request.url) if "/events" in request.url else None)
+    second.goto(f"{visitor.server.url}/jobs")
+    second.wait_for_selector("#live[data-state=live]")
+    job = register(visitor, "Seen by both")
+    second.bring_to_front()
+    second.wait_for_selector(f"#job-{job}")
+    assert streams == []
+    first.close()
+    other = register(visitor, "Seen by the one that is left")
+    second.wait_for_selector(f"#job-{other}")
+    assert len(streams) == 1
