@@ -259,6 +259,9 @@ def _live(scene: Scene) -> None:
         "data", "python upload.py --all", "shell", "data", due_ms=scene.clock.now().wall_ms + 4 * HOUR * 1000
     )
     scene.start("invoices")
+    scene.at(17 * MINUTE)
+    scene.register("payments", "Upgrade the payment client to version 3", label="billing")
+    scene.start("payments")
     scene.at(15 * MINUTE)
     scene.register("hints", "Type hints for the parser", "codex")
     scene.start("hints")
@@ -283,6 +286,7 @@ def _live(scene: Scene) -> None:
     scene.progress("importer", "editing src/importer/reader.py (+84 −31)")
     scene.progress("build", "reading the build log, 3 of 7")
     scene.progress("hints", "pytest: 214 passed, 2 failed")
+    scene.progress("payments", "npm install --save payments@3")
     scene.prints("login", (
         Claude().say("I'll look at the route and its tests first.").read("/home/anna/shop/shop/auth/login.py", 120)
         .edit("/home/anna/shop/shop/auth/login.py", "+@limited(tries=5, seconds=60)", " def login(request):")
@@ -306,3 +310,4 @@ def _live(scene: Scene) -> None:
     scene.progress("importer", "editing src/importer/reader.py (+84 −31)")
     scene.progress("build", "reading the build log, 3 of 7")
     scene.progress("hints", "pytest: 214 passed, 2 failed")
+    scene.progress("payments", "npm install --save payments@3")

@@ -65,7 +65,7 @@ function wireLines() {
     let isFirst = true;
     for (const row of table.querySelectorAll("tr[data-line]")) {
       const cell = row.querySelector("td.n:not(.old) > span");
-      const button = make("button", { type: "button", textContent: cell.textContent || row.dataset.line, tabIndex: isFirst ? 0 : -1 });
+      const button = make("button", { type: "button", textContent: cell.textContent || "\u00a0", tabIndex: isFirst ? 0 : -1 });
       button.setAttribute("aria-label", `Comment on line ${row.dataset.line}`);
       cell.replaceWith(button);
       isFirst = false;

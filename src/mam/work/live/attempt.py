@@ -268,7 +268,8 @@ class LiveAttempt(Attempt):
             self._cancel_own_wait()
             if reported is None and self._context.waits_for_limits:
                 text = first_line(turn.text) or turn.failure
-                return WaitForReset(run=run, text=text, resets_at_ms=reset_in(turn.text or ""), has_answered=False)
+                resets_at_ms = reset_in(turn.text or "")
+                return self._at_limit(WaitForReset(run=run, text=text, resets_at_ms=resets_at_ms, has_answered=False))
         self._limits.resume_others()
         failed = (
             self._stopped()
