@@ -95,9 +95,9 @@ def sent_for_one_job(url: str, waiters: int) -> int:
 
 
 def test_a_new_job_makes_few_of_many_waiting_processes_look_for_it(url: str) -> None:
-    """One that looks in vain sends five statements: before, all of them did. On a busy machine, a few look before they
-    learn that the first has it."""
-    assert sent_for_one_job(url, MANY) <= MANY
+    """One that looks in vain sends five statements: before, all of them did. Two are enough on a quiet machine; on a busy
+    one, a few look before they learn that the first has it."""
+    assert sent_for_one_job(url, MANY) <= 2 * MANY
 
 
 def test_a_job_of_another_label_wakes_no_one(store: DisturbedStore, url: str) -> None:
