@@ -123,6 +123,9 @@ def _params(request: Request, route: Route) -> Json:
         texts = _texts(request, param)
         if texts:
             given[param.name] = parse_text(texts, param.schema, param.name)
+        elif param.is_required and param.place == HEADER:
+            why = f"The header {param.name} is missing: give the attempt and the claim id of the claim."
+            raise Problem(428, why, job=request.path_params.get("job", ""))
         elif param.is_required:
             raise BadInput(why=f"{param.name} is missing")
     return given

@@ -43,8 +43,11 @@ NEW_JOB = record(
         "prompt": PROMPT,
         "agent": name("The agent: claude-code, codex, shell, human, …; by default `default_agent` of the settings."),
         "label": name("The label, which selects the worker; by default the name of the agent."),
-        "repo": text(200, "The repository to work on, as owner/repo; `[repos]` of the worker names its address."),
-        "branch": name("The branch of the repository to begin from; `main` by default."),
+        "repo": text(200, "The repository to work on, as owner/repo; `[repos]` of the worker names its address.",
+                     pattern="^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?$"),
+        "branch": text(200, "The branch of the repository to begin from; `main` by default.",
+                       pattern="^[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_-]+)*$",
+),
         "push": flag("Whether to push the outcome as a branch."),
         "pull_request": flag("Whether to open a pull request."),
         "workdir": text(PATH_LIMIT, "The directory to work in, an absolute path. Without it and `repo`: a fresh one.",
@@ -57,6 +60,14 @@ NEW_JOB = record(
         **LIMITS,
     },
     required=("prompt",),
+    dependentRequired={"branch": ["repo"], "push": ["repo"], "pull_request": ["repo"]},
+    allOf=[
+        {"not": {"required": ["repo", "workdir"]}},
+        {
+            "if": {"properties": {"workspace": {"enum": ["workdir", "worktree"]}}, "required": ["workspace"]},
+            "then": {"anyOf": [{"required": ["repo"]}, {"required": ["workdir"]}]},
+        },
+    ],
 )  # fmt: skip
 CONTINUATION = record({"prompt": PROMPT, **LIMITS}, required=("prompt",))
 EDIT = record({

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 CLIENT = {"name": "mam", "title": "mam", "version": "1"}
 OWN_ARGS = (
-    "app-server", "--enable", "default_mode_request_user_input", "--config", "suppress_unstable_features_warning=true",
+    "app-server", "--config", "features.default_mode_request_user_input=true",
+    "--config", "suppress_unstable_features_warning=true",
 )  # fmt: skip
 """The feature lets the model use its tool for questions outside of its planning mode."""
 

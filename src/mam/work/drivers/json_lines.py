@@ -116,10 +116,12 @@ class JsonLinesProgram:
             except OSError:
                 pass
         try:
-            return self._process.wait(CLOSE_SECONDS)
+            self._process.wait(CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
             end_group(self._process)
-            return self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return self._process.wait()
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

@@ -234,8 +234,8 @@ class LiveAttempt(Attempt):
         assert self._requests is not None
         try:
             self._requests.look()
-        except MamError:
-            return  # the store is unreachable, or the claim is gone; the next renewal meets it
+        except (MamError, OSError):
+            return  # the store or the disk refuses it, or the claim is gone; the next look or renewal meets it
 
     def _publish(self, event: str, detail: str, data: Json) -> None:
         """A lost event is harmless; if the claim has a problem, the next renewal meets it."""
