@@ -95,8 +95,8 @@ def sent_for_one_job(url: str, waiters: int) -> int:
 
 
 def test_a_new_job_makes_few_of_many_waiting_processes_look_for_it(url: str) -> None:
-    """One that looks in vain sends five statements: before, all of them did. Two are enough on a quiet machine; on a busy
-    one, a few look before they learn that the first has it."""
+    """One that looks in vain sends five statements: before, all of them did. On a quiet machine two are enough for all;
+    on a busy one, a few look before they learn that the first has it."""
     assert sent_for_one_job(url, MANY) <= 2 * MANY
 
 
