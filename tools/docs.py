@@ -51,8 +51,29 @@ def _openapi() -> str:
     return json.dumps(describe(ROUTES, schemas), ensure_ascii=False, indent=1) + "\n"
 
 
+ROUTES_BEGIN, ROUTES_END = "<!-- routes: begin -->", "<!-- routes: end -->"
+
+
+def _api() -> str:
+    """The table of routes in the page about the API."""
+    from mam.serve.route import ANYBODY
+    from mam.serve.routes import ROUTES
+
+    rows = ["| route | effect | command | scope |", "|---|---|---|---|"]
+    for route in ROUTES:
+        scopes = "none" if ANYBODY in route.scopes else ", ".join(f"`{scope}`" for scope in route.scopes)
+        verb = "" if route.verb is None else f"`mam {route.verb}`"
+        rows.append(f"| `{route.method} {route.path}` | {route.summary.rstrip('.')} | {verb} | {scopes} |")
+    before, _, rest = (ROOT / "docs/api.md").read_text(encoding="utf-8").partition(ROUTES_BEGIN)
+    _, end, after = rest.partition(ROUTES_END)
+    if not end:
+        raise SystemExit(f"docs/api.md lacks the markers {ROUTES_BEGIN} and {ROUTES_END}")
+    return "\n".join([f"{before}{ROUTES_BEGIN}", *rows, f"{ROUTES_END}{after}"])
+
+
 DOCUMENTS: dict[str, Callable[[], str]] = {
     "README.md": _readme, "docs/reference.md": reference, "src/mam/serve/openapi.json": _openapi,
+    "docs/api.md": _api,
 }  # fmt: skip
 
 

@@ -81,6 +81,7 @@ ENVIRONMENT = {
     "XDG_CACHE_HOME": "Contains the parsed copy of that file, `mam/config.json`; `~/.cache` if unset.",
     "XDG_DATA_HOME": "Contains `mam/plugin`, the plugin for Claude Code; `~/.local/share` if unset.",
     "XDG_RUNTIME_DIR": "Contains the sockets of a worker's doors, in `mam`; a private temporary directory if unset.",
+    "JOURNAL_STREAM": "systemd sets it for a service: then `mam serve` prints an address without a code.",
     "XDG_STATE_HOME": "Contains `mam/trusted.json` (project files and stores that you trust) and `mam/work` (fresh "
     "directories, worktrees and outputs of jobs); `~/.local/state` if unset.",
 }

@@ -64,7 +64,15 @@ def test_every_verb_can_be_completed(
 
     for verb in VERBS:
         offers(verb, "")
-        assert "--json" in offers(verb, "--js") or verb in ("agents", "admin", "config", "inbox", "skill"), verb
+        assert "--json" in offers(verb, "--js") or verb in (
+            "agents",
+            "admin",
+            "config",
+            "inbox",
+            "rules",
+            "skill",
+            "token",
+        ), verb
 
 
 def test_jobs_labels_and_agents_are_live(mam: Mam, jobs: dict[str, str]) -> None:

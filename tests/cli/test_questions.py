@@ -69,6 +69,8 @@ def test_a_terminal_shows_the_whole_question_before_the_answer(mam: Mam) -> None
 
 def test_explain_and_show_have_the_whole_question(mam: Mam) -> None:
     job = asking(mam, "Which?\nThere are \u202emany.")
+    assert "running (asks)" in mam("show", job).out
+    assert "running (asks)" in mam.on_terminal("list").out
     for verb in ("explain", "show"):
         assert "There are \\u202emany." in mam(verb, job).out
     assert mam("explain", job, "--json").json["questions"][0]["text"] == "Which?\nThere are \u202emany."

@@ -112,7 +112,10 @@ def test_the_record_of_a_job_in_a_session_has_its_figures(stage: Stage) -> None:
     assert (found["cost_usd"], found["cost_from"]) == (0.00064, "prices")
     assert stage.job(second)["run"]["agent"]["tokens"] == {"input": 7, "output": 3}
     assert "agent" not in stage.job(silent)["run"]
-    assert "244 tokens · $0.0006" in stage.mam("show", first).out
+    shown = stage.mam("show", first).out
+    assert "244 tokens · $0.0006" in shown
+    assert "mam output" not in shown
+    stage.mam("output", first).failed(1, "it ran in the live session claude")
     assert stage.mam("continue", first, "more", "--json").json["conversation"]["live"]["name"] == "claude"
 
 

@@ -107,6 +107,8 @@ class ModelServer:
 
     def __init__(self) -> None:
         self.trouble: Trouble | Callable[[], Trouble | None] | None = None
+        self.broken: Json | None = None
+        """What its streams contain in place of an answer."""
         self.insists = False
         """Whether it asks by a tool also where none is offered, as models do that remember one."""
         self.seen: list[Request] = []
@@ -276,6 +278,8 @@ class _Visit(BaseHTTPRequestHandler):
             error = answer.anthropic if vendor == "anthropic" else answer.openai
             said = {"type": "error", "error": error} if vendor == "anthropic" else {"error": error}
             return self._put(answer.status, said, answer.headers)
+        if self._model.broken is not None and request.tools:
+            return self._stream([("", self._model.broken), ("", None)])
         if not request.streamed:
             return self._put(200, dialect.whole(answer, request.model))
         events = dialect.stream(answer, request.model)

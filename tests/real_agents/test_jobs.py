@@ -119,7 +119,7 @@ def test_without_waiting_a_usage_limit_is_an_error(office: Office) -> None:
 
 def test_a_refused_tool_ends_in_permission_denied(office: Office) -> None:
     """The model says that it is done, and the exit code is 0."""
-    job = office.done("model: write notes.txt x\nmodel: say Done.", "--permissions", "ask")
+    job = office.done("model: write notes.txt x\nmodel: say Done.", "--permissions", "ask", "--no-ask")
 
     assert job["status"] == "error"
     assert job["reason"].startswith("permission_denied: ")
@@ -130,7 +130,7 @@ def test_a_refused_tool_ends_in_permission_denied(office: Office) -> None:
 def test_by_default_nothing_outside_of_its_directory_may_be_written(office: Office, tmp_path: Path) -> None:
     outside = "/var/mam-real-agents-outside"
 
-    job = office.done(f"model: write {outside} x")
+    job = office.done(f"model: write {outside} x", "--no-ask")
 
     assert job["status"] == "error"
     assert job["reason"].startswith("permission_denied: ")
@@ -193,6 +193,20 @@ def test_an_agent_that_cannot_use_the_model_names_the_reason(office: Office, tro
     assert job["status"] == "error"
     assert job["reason"].startswith(reason), job["reason"]
     assert job["attempt"] == 1
+
+
+@pytest.mark.parametrize("broken", [{"nothing": "that a vendor says"}, {"choices": []}], ids=["nonsense", "nothing"])
+def test_a_vendor_whose_answers_contain_nothing_is_overloaded(office: Office, broken: dict[str, object]) -> None:
+    """OpenCode asks again at once, without end, when an answer has no content."""
+    job = office.job("model: say Hello.")
+    office.model.broken = broken
+    with office.at_work():
+        await_that(lambda: office.record(job)["status"] not in ("pending", "running"), "it goes on", LONGEST)
+
+    ended = office.record(job)
+    assert (ended["status"], ended["waiting_for"]) == ("waiting", "retry"), ended["reason"]
+    assert ended["reason"].startswith("overloaded: ")
+    assert len(office.model.seen) <= 12
 
 
 def test_codex_under_high_demand_is_tried_again_later(tmp_path: Path, model: ModelServer) -> None:
@@ -260,7 +274,7 @@ def test_an_unanswerable_question_is_not_completed(office: Office) -> None:
     """The tool is not offered; this model calls it all the same, and then stops."""
     office.model.insists = True
 
-    job = office.done("model: ask Which colour?\nmodel: say I need to know the colour.")
+    job = office.done("model: ask Which colour?\nmodel: say I need to know the colour.", "--no-ask")
 
     assert job["status"] == "error"
     assert job["reason"].startswith("unanswered: "), job["reason"]
@@ -270,6 +284,8 @@ def test_an_unanswerable_question_is_not_completed(office: Office) -> None:
 def test_an_agent_that_asked_and_decided_itself_is_judged_by_its_work(office: Office) -> None:
     office.model.insists = True
 
-    job = office.done("model: ask Which colour?\nmodel: write notes.txt red", "--artifact", "notes.txt")
+    prompt = "model: ask Which colour?\nmodel: write notes.txt red"
+
+    job = office.done(prompt, "--artifact", "notes.txt", "--no-ask")
 
     assert (job["status"], job["checked"]) == ("completed", True), job["reason"]

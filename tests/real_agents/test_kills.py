@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.real_agents.model_server import ModelServer
 
+pytestmark = pytest.mark.timeout(900)
+"""Ten starts of OpenCode take minutes on a busy machine."""
 LEASE, LONGEST = ("--lease", "15"), 280.0
 AT_ONCE = 5
 STEPS = "model: run echo {job} >>effects.txt\nmodel: hang"
@@ -47,14 +49,19 @@ def _kill_and_resume(office: Office, count: int) -> None:
     office.mam.env["IS_SANDBOX"] = "1"  # Claude Code does not believe root otherwise
     office.mam("init")
     office.done("model: say Hello.")  # OpenCode's first start makes its database, which five at once can stop
-    jobs = [office.job(STEPS, "--permissions", "full") for _ in range(count)]
+    jobs: list[str] = []
+    labels: list[str] = []
     known: dict[str, str] = {}
-    while len(known) < count:
-        waiting = [job for job in jobs if job not in known]
-        known |= _kill_in_the_middle(office, waiting, min(len(waiting), AT_ONCE))
+    while len(jobs) < count:
+        # A label of their own, because the leases of those before may end at any time.
+        labels.append(f"round-{len(labels)}")
+        words = ("--permissions", "full", "--label", labels[-1])
+        own = [office.job(STEPS, *words) for _ in range(min(count - len(jobs), AT_ONCE))]
+        known |= _kill_in_the_middle(office, own, labels[-1])
+        jobs += own
     asked = len(office.model.seen)
     office.model.release()
-    with office.at_work("--concurrency", str(AT_ONCE), *LEASE):
+    with office.at_work(*(word for label in labels for word in ("--label", label)), "--concurrency", str(AT_ONCE)):
         office.wait_until_ended(*jobs)
 
     ended = [office.record(job) for job in jobs]
@@ -70,15 +77,16 @@ def _kill_and_resume(office: Office, count: int) -> None:
     assert sum(job["run"]["agent"]["cost_usd"] for job in ended) == pytest.approx(expected)
 
 
-def _kill_in_the_middle(office: Office, jobs: list[str], together: int) -> dict[str, str]:
-    """Kills a worker when so many of its agents are in their turns. Returns the sessions that the records name."""
-    worker = office.mam.start("worker", "--agent-session", office.agent, "--concurrency", str(together), *LEASE)
-    for _ in range(together):
+def _kill_in_the_middle(office: Office, jobs: list[str], label: str) -> dict[str, str]:
+    """Kills a worker when the agents of all its jobs are in their turns. Returns the sessions that the records name."""
+    worker = office.mam.start("worker", "--label", label, "--concurrency", str(len(jobs)), *LEASE)
+    for _ in jobs:
         assert office.model.hanging.acquire(timeout=LONGEST)
-    await_that(lambda: len(_sessions(office, jobs)) >= together, "the sessions are not in the records")
+    await_that(lambda: len(_sessions(office, jobs)) == len(jobs), "the sessions are not in the records", LONGEST)
+    known = _sessions(office, jobs)
     worker.kill()
     worker.communicate()
-    return _sessions(office, jobs)
+    return known
 
 
 def _sessions(office: Office, jobs: list[str]) -> dict[str, str]:

@@ -134,3 +134,16 @@ def test_a_reader_misses_nothing_when_the_server_is_killed(mam: Mam) -> None:
 def mam_position(line: str) -> str:
     position: str = json.loads(line.removeprefix("data: "))["position"]
     return position
+
+
+def test_a_service_writes_no_code_into_its_log(mam: Mam) -> None:
+    unit = mam("service", "serve", "--", "--port", "8700").out
+    assert "serve --store" in unit
+    assert "--port 8700" in unit
+    mam("service", "serve", "--", "--prot", "1").failed(2, "--prot")
+
+    mam.env["JOURNAL_STREAM"] = "9:1"
+    with server_process(mam) as server:
+        assert server.printed == server.url
+        with server.client(path="") as client:
+            assert client.get("/api/v1/health").status_code == 200

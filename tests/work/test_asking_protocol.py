@@ -65,6 +65,7 @@ def test_a_denial_is_part_of_the_conversation(agent: Mam) -> None:
     run = record["run"]
     assert isinstance(run, dict)
     assert run["denials"] == 1
+    assert "1 permission was denied" in agent("show", job).out
 
 
 def test_a_worker_that_is_killed_while_it_waits(agent: Mam) -> None:

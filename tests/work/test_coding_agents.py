@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam import questions
 from mam.config.settings import Config
 from mam.errors import AgentNotFound
 from mam.jobs.pause import Pause
+from mam.jobs.question import open_questions
+from mam.jobs.question_acts import Answer
 from mam.jobs.status import PENDING
 from mam.machine.processes import ProcessId
 from mam.stores.files.store import FilesStore, create_files_store
@@ -238,6 +241,40 @@ def test_with_the_switch_off_a_limit_is_an_error(replay: Replay, tmp_path: Path)
     assert job.status == "error"
     assert (job.reason or "").startswith("usage_limit: ")
     assert shop.store.pauses() == []
+
+
+@pytest.mark.parametrize("replay", ["claude-code"], indirect=True)
+@pytest.mark.parametrize("answer", ["wait", "retry", "fail", "deny"])
+def test_a_person_decides_at_a_limit(replay: Replay, tmp_path: Path, answer: str) -> None:
+    """The agent is paused and its job asks; a job that may not ask waits."""
+    create_files_store(str(tmp_path / "jobs"))
+    shop = Shop(FilesStore(str(tmp_path / "jobs")), tmp_path, Config(on_limit="ask"))
+    replay.plays(AGENT_FACTS[replay.agent].limited(600), recorded(f"{replay.agent}-write", files=["notes.txt"]))
+    job_id = shop.job("write", agent=replay.agent, may_ask=True)
+    with shop.at_work(labels=(replay.agent,)):
+        await_that(lambda: open_questions(shop.get(job_id)), "it does not ask")
+        (question,) = open_questions(shop.get(job_id))
+        assert (question.kind, question.default, question.choices) == ("limit", "wait", ["wait", "retry", "fail"])
+        assert [one.agent for one in shop.store.pauses()] == [replay.agent]
+        given = Answer(number=1, attempt=1, digest=question.digest, answer=answer, by="anna@pc")
+        questions.answer(shop.registry, job_id, given)
+        await_that(lambda: shop.get(job_id).status in ("waiting", "error", "completed"), "nothing follows")
+    job = shop.get(job_id)
+    expected = {"wait": ("waiting", 1), "retry": ("completed", 0), "fail": ("error", 1), "deny": ("error", 1)}
+    assert (job.status, len(shop.store.pauses())) == expected[answer]
+    assert answer in ("wait", "retry") or (job.reason or "").startswith("usage_limit: ")
+
+
+@pytest.mark.parametrize("replay", ["claude-code"], indirect=True)
+def test_a_worker_that_leaves_takes_its_question_back(replay: Replay, tmp_path: Path) -> None:
+    create_files_store(str(tmp_path / "jobs"))
+    shop = Shop(FilesStore(str(tmp_path / "jobs")), tmp_path, Config(on_limit="ask"))
+    replay.plays(AGENT_FACTS[replay.agent].limited(600))
+    job_id = shop.job("write", agent=replay.agent, may_ask=True)
+    with shop.at_work(labels=(replay.agent,)):
+        await_that(lambda: open_questions(shop.get(job_id)), "it does not ask")
+    job = shop.get(job_id)
+    assert (job.status, job.questions[0]["state"]) == ("pending", "withdrawn")
 
 
 # -- others -----------------------------------------------------------------------------------------------------------

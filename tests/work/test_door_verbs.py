@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam import questions
 from mam.audit.sync import AuditLog
+from mam.jobs.question import open_questions
+from mam.jobs.question_acts import Answer
 from mam.registry import Registry
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.door.server import DoorServer
 from tests.cli.command import LONGEST, Mam, Ran, finish
+from tests.waiting import await_that
 from tests.work.doors import claimed, held_job
 
 if TYPE_CHECKING:
@@ -63,6 +67,14 @@ def mam(tmp_path: Path, door: Door) -> Iterator[Mam]:
     mam.env.update(door.environment)
     yield mam
     assert os.listdir(here) == [], "a command inside a job made something"
+
+
+def answer(registry: Registry, job: Job, text: str, reason: str | None = None) -> None:
+    question = open_questions(registry.get(job.job_id))[0]
+    given = Answer(
+        number=question.number, attempt=1, digest=question.digest, answer=text, by="anna@pc", reason=reason
+    )  # fmt: skip
+    questions.answer(registry, job.job_id, given)
 
 
 def test_reports_reach_the_worker(registry: Registry, job: Job, mam: Mam) -> None:
@@ -277,3 +289,34 @@ def _python(mam: Mam, program: str, *words: str) -> Ran:
         [sys.executable, "-c", program, *words], capture_output=True, env=mam.env, cwd=mam.here, timeout=LONGEST
     )
     return Ran(ran.returncode, ran.stdout, ran.stderr.decode())
+
+
+def test_an_agent_asks_a_person_through_its_door(registry: Registry, job: Job, mam: Mam) -> None:
+    """It has no store; a person answers in another terminal."""
+    assert mam("ask", "Which database?", "--choice", "sqlite", "--choice", "postgres").line == f"{job.job_id}.1"
+    waiter = mam.start("ask", "Which database?", "--choice", "sqlite", "--choice", "postgres", "--wait")
+    answer(registry, job, "sqlite", "we have it")
+    ran = finish(waiter)
+    assert (ran.line, ran.stderr) == ("sqlite", "mam: we have it\n")
+    pushing = ("ask", "May I?", "--tool", "Bash", "--input", '{"command": "git push"}')
+    waiter = mam.start(*pushing, "--wait")
+    await_that(lambda: open_questions(registry.get(job.job_id)))
+    question = open_questions(registry.get(job.job_id))[0]
+    assert (question.kind, question.tool, question.input) == ("permission", "Bash", {"command": "git push"})
+    answer(registry, job, "always")
+    assert finish(waiter).line == "allow"
+    assert mam(*pushing).line == "allow", "an answer always holds for the next time"
+    assert mam("ask", "And?", "--deadline", "0s", "--default", "no", "--wait").line == "no"
+    assert mam("ask", "What?", "--json").json["state"] == "open"
+    mam("ask", "What?", "--wait", "--timeout", "0").failed(5, "is not answered")
+
+
+def test_bad_questions_of_an_agent_change_nothing(registry: Registry, job: Job, mam: Mam) -> None:
+    mam("ask").failed(2, "give the question")
+    mam("ask", " ").failed(2, "empty")
+    mam("ask", "x", "--input", "{}").failed(2, "--tool")
+    for bad in ("", "[]", "{", '{"a": NaN}'):
+        mam("ask", "x", "--tool", "Bash", "--input", bad).failed(2, "JSON object")
+    mam("ask", "x", "--attempt", "2").failed(4, "attempt 1")
+    mam("answer", job.job_id, "x").failed(1, "only a person")
+    assert registry.get(job.job_id).questions == []

@@ -415,6 +415,8 @@ def test_no_sentence_breaks_it(text: str) -> None:
         ("no", 403, LOGIN),
         ("unexpected status 529 <unknown status code>: The server is overloaded.", None, OVERLOAD),
         ("unexpected status 401 Unauthorized: Incorrect API key provided.", None, LOGIN),
+        ("API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy", None, OVERLOAD),
+        ('Type validation failed: Value: {"nothing":"that a vendor says"}. Error message: [', None, OVERLOAD),
         ("We're currently experiencing high demand, which may cause temporary errors.", None, OVERLOAD),
         ("No conversation found with session ID: x", None, FAILED),
     ],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tests.cli.command import Mam, finish
 from tests.disks import fill
-from tests.waiting import Gate
+from tests.waiting import Gate, await_that
 from tests.work.support import PATIENCE, await_gone
 
 if TYPE_CHECKING:
@@ -66,6 +66,20 @@ class TestOrders:
         assert mam.status(done) == "completed"
         assert mam("worker", "-s", "other", "--drain", "now").code == 0
         mam("worker", "-s", "other", "--drain=soon").failed(2, "--drain takes no value, or =now")
+
+    def test_three_of_twenty_jobs_ask_and_the_others_are_done(self, plain: Mam) -> None:
+        """Overnight, with one worker and two places: the questions are there in the morning, and the rest is done."""
+        ask = f'test "$({sys.executable} -m mam ask "Go on?" --choice yes --choice no --wait)" = yes'
+        jobs = [plain.register(ask if number in (0, 1, 10) else f"echo {number}") for number in range(20)]
+        asking = [jobs[0], jobs[1], jobs[10]]
+        with Working(plain, "-s", "shell", "--drain", "--concurrency", "2") as worker:
+            assert plain("wait", *(job for job in jobs if job not in asking), "--timeout", "60").code == 0
+            await_that(lambda: len(plain("questions", "--json").json) == 3)
+            assert [one["job_id"] for one in plain("questions", "--json").json] == asking
+            for job in asking:
+                assert plain("answer", job, "yes").code == 0
+            assert finish(worker).code == 0
+        assert {plain.status(job) for job in jobs} == {"completed"}
 
     def test_a_job_that_asks_leaves_its_place_to_others(self, mam: Mam) -> None:
         """One question must not stop the night's work."""

@@ -1,4 +1,6 @@
-"""`python -m tools.bench [--quick | --long] [starts] [sqlite] [lists] [postgres] [prune] [worker] [inbox] [bus]`.
+"""`python -m tools.bench [--quick | --long] [SUBJECT …]`.
+
+Subjects: starts sqlite lists postgres prune worker inbox bus questions.
 
 None of the subjects is all of them. A long run writes a table for each of its subjects, others only the one of all.
 """
@@ -17,6 +19,7 @@ from tools.bench.inbox import measure_inbox
 from tools.bench.lists import measure_lists
 from tools.bench.postgres import measure_postgres
 from tools.bench.prune import measure_prune
+from tools.bench.questions import measure_questions
 from tools.bench.sqlite import measure_sqlite
 from tools.bench.starts import measure_starts
 from tools.bench.worker import measure_worker
@@ -36,6 +39,7 @@ def main() -> None:
         "worker": lambda folder: measure_worker(folder, 200 if quick else 10_000 if long else 1_000),
         "inbox": lambda folder: measure_inbox(folder, 1_000 if quick else 10_000),
         "bus": measure_bus,
+        "questions": measure_questions,
     }
     if unknown := set(chosen) - measures.keys() - {QUICK, LONG}:
         raise SystemExit(f"unknown: {' '.join(sorted(unknown))}\n{__doc__}")

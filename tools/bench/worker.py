@@ -45,7 +45,7 @@ class SizeRow(Row):
 
 
 def measure_worker(folder: Path, memory_jobs: int) -> Rows:
-    stores: dict[str, Store] = {"files": _files(folder / "jobs"), "SQLite": _sqlite(folder / "jobs.db")}
+    stores: dict[str, Store] = {"files": files_store(folder / "jobs"), "SQLite": sqlite_store(folder / "jobs.db")}
     rows: Rows = []
     for name, store in stores.items():
         shop = Shop(store, folder / f"{name}-work")
@@ -158,7 +158,7 @@ def _door(folder: Path) -> Rows:
     """As an agent says it: a whole command, which needs neither store nor settings."""
     folder.mkdir()
     python, mam = installed(folder / "venv")
-    registry = Registry(_sqlite(folder / "jobs.db"))
+    registry = Registry(sqlite_store(folder / "jobs.db"))
     registry.register(prompt="x", agent="shell", label=LABEL)
     job = registry.claim(ClaimRequest(label=LABEL, owner=OWNER, lease_seconds=600.0, supervised=True))
     assert job is not None
@@ -188,7 +188,7 @@ def _memory(folder: Path, jobs: int) -> Row:
     """Of a worker that has done a tenth of them, and all. On files: SQLite's own cache grows with its database, up to
     the 64 MiB that it is given."""
     folder.mkdir()
-    store = _files(folder / "jobs")
+    store = files_store(folder / "jobs")
     registry = Registry(store)
     ids = [
         registry.register(prompt="echo hi", agent="shell", label=LABEL, workdir=str(folder)).job.job_id
@@ -208,12 +208,12 @@ def _memory(folder: Path, jobs: int) -> Row:
     )
 
 
-def _files(path: Path) -> FilesStore:
+def files_store(path: Path) -> FilesStore:
     create_files_store(str(path))
     return FilesStore(str(path))
 
 
-def _sqlite(path: Path) -> SqliteStore:
+def sqlite_store(path: Path) -> SqliteStore:
     create_sqlite_store(str(path))
     return SqliteStore(str(path))
 

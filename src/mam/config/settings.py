@@ -84,8 +84,9 @@ SETTINGS = (
         meaning="What a worker does about a quiet agent: `show` it, or `stop` it.",
     ),
     Setting(
-        name="on_limit", kind=str, variable="MAM_ON_LIMIT", choices=("wait", "fail"), harmless=True,
-        meaning="What a worker does at an agent's usage limit: `wait` for its end and continue, or `fail` the job.",
+        name="on_limit", kind=str, variable="MAM_ON_LIMIT", choices=("wait", "ask", "fail"), harmless=True,
+        meaning="What a worker does at an agent's usage limit: `wait` for its end and continue, `ask` a person (if the "
+        "job may ask), or `fail` the job.",
     ),
     Setting(
         name="retention_days", kind=float, variable="MAM_RETENTION_DAYS", limits=(0, 36500),

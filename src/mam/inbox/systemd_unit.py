@@ -1,4 +1,4 @@
-"""The text of a systemd user unit for a watcher or a worker."""
+"""The text of a systemd user unit for a watcher, a worker or the server."""
 
 from __future__ import annotations
 

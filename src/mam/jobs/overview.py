@@ -72,8 +72,8 @@ def next_steps(overview: Overview) -> list[NextStep]:
         steps = [*steps, ('continue "…"', "adds work to its conversation")]
     if job.result is not None and job.status.ended:
         steps = [("result", "prints the whole result"), *steps]
-    if not job.attempt:
-        steps = [step for step in steps if step[0] != "output"]
+    if not job.attempt or "session" in (job.run or {}):  # the output of a live session is on its own screen
+        steps = [step for step in steps if not step[0].startswith("output")]
     retried = any(relative.relation == "retried_as" for relative in overview.chain)
     if retried or job.seen is not None:
         steps = [step for step in steps if step[0] != "seen" and not (retried and step[0] == "retry")]

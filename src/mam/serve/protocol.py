@@ -80,6 +80,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._deadline = None
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+        if self._is_in_head or self.cycle is None or not self.cycle.response_started:
             self.transport.write(answer)
         self.transport.close()

@@ -25,6 +25,8 @@ from mam.util.state_dir import make_private
 from mam.work import supervision
 from mam.work.adapters.port import EXIT, SAID, Launch
 from mam.work.agent_turn import AgentTurn
+from mam.work.asking import at_limit
+from mam.work.asking.at_limit import chosen, limit_draft
 from mam.work.asking.denials import Denials
 from mam.work.brief import brief
 from mam.work.claim import STORE_UNREACHABLE, Claim, Reported, StartReporter
@@ -292,9 +294,12 @@ class Attempt:
         if turn is not None and self._context.waits_for_limits and self._stopped() is None:
             limit = turn.usage_limit(reported)
             if limit is not None:
-                return WaitForReset(
-                    run=run, text=limit.text, resets_at_ms=limit.resets_at_ms, has_answered=turn.report.has_answered
-                )
+                return self._at_limit(
+                    WaitForReset(
+                        run=run, text=limit.text, resets_at_ms=limit.resets_at_ms,
+                        has_answered=turn.report.has_answered,
+                    )
+                )  # fmt: skip
         ending = self._failure(reported) or self._check(workdir)
         if ending is None:
             return HandBack(run=run)
@@ -303,6 +308,25 @@ class Attempt:
             ending = self._deliver(ending, run)
         result = result_text(last, reported) if turn is None else turn.result(reported)
         return Finish(ending=ending.replace(run=run, result=result), only_if_unreported=is_unread)
+
+    def _at_limit(self, limit: WaitForReset) -> Verdict:
+        """Waits for the reset, unless the settings say that a person decides. The agent is paused meanwhile."""
+        if not (self._context.asks_at_limits and self.job.may_ask):
+            return limit
+        self._retry_while_unreachable(self._limits.pause_agent, limit)
+        asker = self._context.asker(self.job)
+        self.supervision.on_change = asker.record_changed
+        draft = limit_draft(self.job.agent, limit, self._context.registry.store.clock.now())
+        decision = asker.decide(draft, lambda: self.supervision.ended_because is not None)
+        match chosen(decision):
+            case None:
+                return GiveUp() if self.supervision.ended_because == supervision.REVOKED else HandBack(run=limit.run)
+            case at_limit.RETRY:
+                self._limits.resume_now()
+                return HandBack(run=limit.run)
+            case at_limit.FAIL:
+                return Finish(ending=Ending(run=limit.run, reason=f"usage_limit: {limit.text}"))
+        return limit
 
     def _failure(self, reported: Json | None) -> Ending | None:
         """Why the attempt failed before its work was checked; None if there is work to check."""

@@ -12,6 +12,7 @@ from mam.jobs.rights import SHELL, Grants
 from mam.machine.environment import agent_environment
 from mam.util.state_dir import make_private
 from mam.work.adapters import installed_agents, load_adapter
+from mam.work.asking.in_worker import WorkerAsker
 from mam.work.asking.policy import policy_of
 from mam.work.door.server import Door, DoorServer
 from mam.work.host_checks import Backoff
@@ -63,7 +64,8 @@ class WorkerContext:
         self.work_directory = make_private(work_directory)
         self.mark = store_mark(self.work_directory)
         self.workdirs = config.workdirs
-        self.waits_for_limits = config.on_limit == "wait"
+        self.waits_for_limits = config.on_limit != "fail"
+        self.asks_at_limits = config.on_limit == "ask"
         self.parked_limit: int = config.questions.get("parked", PARKED)
         self.repos = config.repos
         self.request_command = tuple(config.inbox.get("pull_request_command", ()))
@@ -77,9 +79,9 @@ class WorkerContext:
         self._environ = dict(os.environ)
         """Copied once: Python decodes every name and value at each access."""
         secrets = known_secrets(self._environ)
+        self._policy = policy_of(config, secrets, is_live=session is not None)
         self.door_server = DoorServer(
-            registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants,
-            policy=policy_of(config, secrets, is_live=session is not None),
+            registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants, policy=self._policy
         )  # fmt: skip
         self.session = session
         """The live session that gets all jobs, one at a time; None for agents that the worker starts."""
@@ -124,6 +126,10 @@ class WorkerContext:
 
     def door(self, job: Job, workdir: str, on_activity: Callable[[], None], announce: Callable[[], None]) -> Door:
         return self.door_server.open(job.job_id, job.attempt, workdir, on_activity, announce, job.claim_id)
+
+    def asker(self, job: Job) -> WorkerAsker:
+        """For questions of the worker itself, when the door of the job is closed."""
+        return WorkerAsker(self.registry, job.job_id, job.attempt, job.claim_id, self._policy)
 
     def say(self, job: Job, words: str) -> None:
         self._call_safely(self._say, f"{job.job_id[:8]} attempt {job.attempt}: {words}")

@@ -25,14 +25,25 @@ class UsageLimits:
         """Writes the pause first: a worker that is killed between the two writes leaves a pause that ends at the reset
         and a job that its lease returns."""
         hits = 0 if limit.has_answered else self._hits
+        until_ms, reason = self.pause_agent(limit)
+        run = {**limit.run, "agent": {**limit.run.get("agent", {}), "limits": hits + 1}}
+        return self._claim.limited(until_ms, reason, run)
+
+    def pause_agent(self, limit: WaitForReset) -> tuple[int, str]:
+        """Stops claims for the agent. Returns until when the job should wait, and why."""
+        hits = 0 if limit.has_answered else self._hits
         now = self._registry.store.clock.now()
         until_ms = end_of_limit(limit.resets_at_ms, hits, now)
         reason = f"usage limit of {self._job.agent}: {limit.text}"
         pause = limit_pause(self._registry.store.pauses(), self._job, until_ms, reason, now)
         if pause is not None:
             self._registry.pause(pause)
-        run = {**limit.run, "agent": {**limit.run.get("agent", {}), "limits": hits + 1}}
-        return self._claim.limited(until_ms, reason, run)
+        return until_ms, reason
+
+    def resume_now(self) -> None:
+        """A person says that the limit is over: ends the agent's pause, if this job is its probe."""
+        if is_probe(self._registry.store.pauses(), self._job):
+            self._registry.resume(self._job.agent, None)
 
     def resume_others(self) -> None:
         """Ends the agent's pause if this job was the probe. If the store is away, the pause ends at its time."""

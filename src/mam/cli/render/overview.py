@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.cli.render.prose import cell_length, cut, fit, prose, safe, wrap
 from mam.cli.render.question import whole_lines
 from mam.jobs.overview import changes_of, cost_of, next_steps, seconds_of, where
-from mam.jobs.question import open_questions
+from mam.jobs.question import count_open, open_questions
 from mam.jobs.status import CANCELLED, COMPLETED, ERROR, PENDING, RUNNING, WAITING
 from mam.util.clock import parse_time
 from mam.util.figures import cost_words, duration
@@ -58,7 +58,8 @@ def _heading(job: Job, now_ms: int) -> StyledLine:
     label = "" if job.agent_session == job.agent else f" for {safe(job.agent_session)}"
     age = format_age(now_ms - parse_time(job.created_at))
     unchecked = " (unchecked)" if job.status is COMPLETED and not job.checked else ""
-    status = f"{ICONS[job.status]} {job.status}{unchecked}"
+    asks = " (asks)" if job.status is RUNNING and count_open(job) else ""
+    status = f"{ICONS[job.status]} {job.status}{unchecked}{asks}"
     rest = f"  {safe(job.agent)}{label}, registered {age} ago"
     return [(job.job_id[:8], "bold"), ("  ", ""), (status, COLOURS[job.status]), (rest, "dim")]
 
@@ -126,6 +127,9 @@ def _checks(job: Job, room: int) -> list[StyledLine]:
         lines.append([mark, (f"{path} ended with {script.get('exit_code')}", "")])
         output = str(script.get("output") or "").rstrip().split("\n")[-SCRIPT_LINES:]
         lines += [[(f"  {cut(safe(text), room - 2)}", "dim")] for text in output if text and mark[1] == "red"]
+    denials = (job.run or {}).get("denials")
+    if type(denials) is int:
+        lines.append([("⊘ ", "yellow"), (f"{denials} permission{'s were' if denials != 1 else ' was'} denied", "")])
     if checks.get("problem"):
         lines += wrap([("✗ ", "red"), (safe(str(checks["problem"])), "")], room)
     if not lines and not job.status.ended and job.expected_artifacts:

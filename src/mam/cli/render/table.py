@@ -12,7 +12,8 @@ from mam.cli.render.status_styles import STATUS_STYLES
 from mam.cli.render.text import first_line, one_line
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.pause import blocking_pause
-from mam.jobs.status import COMPLETED, ERROR, PENDING
+from mam.jobs.question import count_open
+from mam.jobs.status import COMPLETED, ERROR, PENDING, RUNNING
 from mam.jobs.sweep import is_quiet
 from mam.util.clock import parse_time
 from mam.util.human_time import format_age
@@ -74,6 +75,8 @@ def _cells(job: Job, now: Moment, pauses: Sequence[Pause]) -> dict[str, Text]:
 def status_text(job: Job, now: Moment, pauses: Sequence[Pause] = ()) -> Text:
     """Icon, word and colour; each is sufficient alone."""
     icon, colour = STATUS_STYLES[job.status]
+    if job.status is RUNNING and count_open(job):
+        return Text(f"{icon} running (asks)", style="bold magenta")
     if is_quiet(job, now):
         return Text("▶ running (quiet)", style="bold red")
     if job.status is PENDING and blocking_pause(pauses, job, now) is not None:

@@ -119,6 +119,9 @@ def _why_none(job: Job, attempt: int) -> str:
     host = (job.run or {}).get("host")
     if not attempt:
         return "here: it has not run yet"
+    session = (job.run or {}).get("session")
+    if isinstance(session, dict):
+        return f"here: it ran in the live session {session.get('name')} (`mam agents attach` shows it)"
     if isinstance(host, str) and host != os.uname().nodename:
         return f"here: it ran on {host}, and the store has none of it ([output] in the settings of that worker)"
     return f"here: no worker of this user on this host ran attempt {attempt}"

@@ -13,6 +13,7 @@ give a certificate. SIGTERM and Ctrl-C end it after the requests that run.
 
 from __future__ import annotations
 
+import os
 import sys
 
 from mam.cli.args.options import number, registry_of
@@ -99,11 +100,16 @@ def _announce(server: object, options: Options) -> None:
     from mam.serve.server import Server
 
     assert isinstance(server, Server)
-    store = server.registry.store
+    store, url = server.registry.store, server.settings.url
     ensure_local_token(store)
-    address = f"{server.settings.url}/login#{create_code(store, LOCAL_TOKEN).secret}"
+    if os.environ.get("JOURNAL_STREAM"):  # the log of a service is no place for a code
+        print_row(url)
+        say(f"serves {store.address}; `mam token pair NAME --scope admin --url {url}` logs a browser in")
+        sys.stdout.flush()
+        return
+    address = f"{url}/login#{create_code(store, LOCAL_TOKEN).secret}"
     if options.json:
-        print_json({"url": server.settings.url, "login": address, "store": store.address})
+        print_json({"url": url, "login": address, "store": store.address})
     else:
         print_row(address)
         say(f"serves {store.address}; the address logs in one browser within {CODE_MINUTES} minutes; Ctrl-C ends it")

@@ -1,11 +1,12 @@
-"""Print a systemd user unit for the inbox or for a worker.
+"""Print a systemd user unit for the inbox, a worker or the server.
 
-WHAT is inbox or worker; the words behind -- are its options. The unit uses the current store, directory and PATH. A
-store that needs a password reads it from PGPASSFILE or ~/.pgpass, because other users can read a unit.
+WHAT is inbox, worker or serve; the words behind -- are its options. The unit uses the current store, directory and
+PATH. A store that needs a password reads it from PGPASSFILE or ~/.pgpass, because other users can read a unit.
 
   mam service inbox -- --root ~/prompts \\
       > ~/.config/systemd/user/mam-inbox.service
   mam service worker -- -s shell --concurrency 4
+  mam service serve -- --port 8626
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
 
-KINDS = {"inbox": ("inbox", "watch"), "worker": ("worker",)}
-DESCRIPTIONS = {"inbox": "mam: runs prompt files of the inbox", "worker": "mam: claims jobs and runs them"}
+KINDS = {"inbox": ("inbox", "watch"), "worker": ("worker",), "serve": ("serve",)}
+DESCRIPTIONS = {
+    "inbox": "mam: runs prompt files of the inbox", "worker": "mam: claims jobs and runs them",
+    "serve": "mam: serves the store to browsers and programs",
+}  # fmt: skip
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("word", nargs="?", metavar="WHAT", help="inbox or worker")
+    parser.add_argument("word", nargs="?", metavar="WHAT", help="inbox, worker or serve")
     parser.takes_command = True
 
 
 def run(options: Options) -> int:
     if options.word not in KINDS:
-        raise BadInput(why="give a service: `mam service inbox` or `mam service worker`; its options follow --")
+        raise BadInput(why="give a service: `mam service inbox`, `worker` or `serve`; its options follow --")
     from mam.config.settings import load_config
     from mam.inbox.systemd_unit import unit_text
     from mam.location.stores import locate
@@ -51,9 +55,9 @@ def _checked(options: Options) -> list[str]:
     """Parse the options now, so that a mistake shows here and not at the next boot."""
     words: list[str] = [_expanded(word) for word in options.command or []]
     from mam.cli.args.options import parse_options
-    from mam.cli.verbs import inbox, worker
+    from mam.cli.verbs import inbox, serve, worker
 
-    module = {"inbox": inbox, "worker": worker}[options.word]
+    module = {"inbox": inbox, "worker": worker, "serve": serve}[options.word]
     parse_options(options.word, module, [*KINDS[options.word][1:], *words])
     return words
 

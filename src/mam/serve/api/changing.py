@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from mam.access.grant import ANSWER, SUBMIT
-from mam.errors import BadInput, JobChanged
+from mam.errors import JobChanged, Refused
 from mam.jobs.edit import Edit
 from mam.jobs.input_rules import PATH_LIMIT
 from mam.serve.api.shown import etag_of_job, job_answer
@@ -43,8 +43,11 @@ NEW_JOB = record(
         "prompt": PROMPT,
         "agent": name("The agent: claude-code, codex, shell, human, …; by default `default_agent` of the settings."),
         "label": name("The label, which selects the worker; by default the name of the agent."),
-        "repo": text(200, "The repository to work on, as owner/repo; `[repos]` of the worker names its address."),
-        "branch": name("The branch of the repository to begin from; `main` by default."),
+        "repo": text(200, "The repository to work on, as owner/repo; `[repos]` of the worker names its address.",
+                     pattern="^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?$"),
+        "branch": text(200, "The branch of the repository to begin from; `main` by default.",
+                       pattern="^[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_-]+)*$",
+),
         "push": flag("Whether to push the outcome as a branch."),
         "pull_request": flag("Whether to open a pull request."),
         "workdir": text(PATH_LIMIT, "The directory to work in, an absolute path. Without it and `repo`: a fresh one.",
@@ -57,6 +60,14 @@ NEW_JOB = record(
         **LIMITS,
     },
     required=("prompt",),
+    dependentRequired={"branch": ["repo"], "push": ["repo"], "pull_request": ["repo"]},
+    allOf=[
+        {"not": {"required": ["repo", "workdir"]}},
+        {
+            "if": {"properties": {"workspace": {"enum": ["workdir", "worktree"]}}, "required": ["workspace"]},
+            "then": {"anyOf": [{"required": ["repo"]}, {"required": ["workdir"]}]},
+        },
+    ],
 )  # fmt: skip
 CONTINUATION = record({"prompt": PROMPT, **LIMITS}, required=("prompt",))
 EDIT = record({
@@ -68,7 +79,7 @@ def register_job(call: Call) -> Answer:
     chosen = _choices(call)
     agent = chosen.pop("agent", None) or call.server.config.default_agent
     if agent is None:
-        raise BadInput(why="agent is missing, and no default_agent is set")
+        raise Refused(why="The request names no agent, and the settings of the server have no default_agent.")
     return _registered(call, call.rights.register(prompt=chosen.pop("prompt"), agent=agent, **chosen))
 
 

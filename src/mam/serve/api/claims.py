@@ -14,6 +14,7 @@ from mam.serve.schemas import (
     ATTEMPT,
     CLAIM,
     JOB,
+    PROMPT_PATTERN,
     REASON,
     SECONDS_LIMIT,
     WAIT_LIMIT,
@@ -46,14 +47,14 @@ PICK = record(
     },
     required=("label",),
 )
-COMPLETE = record({"result": {"type": "string", "maxLength": RESULT_LIMIT, "description": "The result."}})
+COMPLETE = record({"result": {**text(RESULT_LIMIT, "The result."), "minLength": 0}})
 FAIL = record(
     {"reason": REASON, "retryable": flag("Whether the job is to be tried again after a while.")}, required=("reason",)
 )
 EVENT = record(
     {
         "event": {"type": "string", "enum": list(EVENTS), "description": "The name of the event."},
-        "detail": {"type": "string", "maxLength": 10_000, "description": "One line for people."},
+        "detail": {**text(10_000, "One line for people."), "minLength": 0},
         "data": {"type": "object", "description": "Facts for programs.", "additionalProperties": True},
     },
     required=("event",),
@@ -61,10 +62,10 @@ EVENT = record(
 QUESTION = record(
     {
         "kind": {"type": "string", "enum": list(KINDS), "description": "What is needed."},
-        "text": text(TEXT_LIMIT, "What a person reads."),
+        "text": text(TEXT_LIMIT, "What a person reads.", pattern=PROMPT_PATTERN),
         "tool": name("For a permission: the tool."),
         "input": {"type": "object", "description": "For a permission: its input.", "additionalProperties": True},
-        "choices": several(text(1000, "A choice."), "The possible answers.", CHOICES_LIMIT),
+        "choices": several(text(1000, "A choice.", pattern=PROMPT_PATTERN), "The possible answers.", CHOICES_LIMIT),
         "default": text(1000, "The answer when the deadline passes; `deny` by default."),
         "deadline_sec": whole("Seconds until then.", 1, SECONDS_LIMIT),
     },
@@ -163,14 +164,7 @@ def ask(call: Call) -> Answer:
 
 
 def _fence(call: Call) -> dict[str, Any]:
-    call.viewer.need(WORK, "report on jobs")
-    attempt, claim_id = call.get(ATTEMPT.name), call.get(CLAIM.name)
-    if attempt is None or claim_id is None:
-        missing = ATTEMPT.name if attempt is None else CLAIM.name
-        raise Problem(
-            428, f"The header {missing} is missing: give the attempt and the claim id of the claim.", job=call.job
-        )
-    return {"attempt": attempt, "claim_id": claim_id}
+    return {"attempt": call.given[ATTEMPT.name], "claim_id": call.given[CLAIM.name]}
 
 
 _FENCED = (JOB, ATTEMPT, CLAIM)

@@ -13,7 +13,7 @@ from mam.registry.listing import JobFilter, check_filter
 from mam.serve.api.shown import job_answer, summary_json
 from mam.serve.call import Answer
 from mam.serve.route import Param, Route
-from mam.serve.schemas import JOB, STATUS_PATTERN, WAIT_LIMIT, flag, name, ref, several, text, whole
+from mam.serve.schemas import JOB, STATUS_PATTERN, WAIT_LIMIT, flag, name, ref, several, text, when, whole
 from mam.stores.port import Query
 from mam.util.human_time import parse_since
 
@@ -27,12 +27,12 @@ SEE = (READ, SUBMIT)
 DEFAULT_LIMIT = 50
 
 FILTERS = (
-    Param(name="status", schema=several(text(20, "", pattern=STATUS_PATTERN), "", 20),
+    Param(name="status", schema=several({**text(20, "", pattern=STATUS_PATTERN), "format": "mam-status"}, "", 20),
           meaning="Only these statuses, in the words of `mam list --status`; repeatable."),
     Param(name="label", schema=name(""), meaning="Only jobs with this label."),
     Param(name="agent", schema=name(""), meaning="Only jobs for this agent."),
     Param(name="host", schema=name(""), meaning="Only jobs that ran on this host."),
-    Param(name="since", schema=text(100, ""), meaning="Only jobs registered since then: 2h, 3d, 2026-11-15T10:00:00Z."),
+    Param(name="since", schema=when(""), meaning="Only jobs registered since then: 2h, 3d, 2026-11-15T10:00:00Z."),
     Param(name="search", schema=text(NAME_LIMIT, ""), meaning="Text in the prompt, the result or the reason."),
     Param(name="unseen", schema=flag(""), meaning="Only failures that were neither retried nor seen."),
     Param(name="archived", schema=flag(""), meaning="The jobs that `mam prune` has archived."),

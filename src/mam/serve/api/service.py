@@ -9,7 +9,7 @@ from mam.jobs.pause import draft_pause
 from mam.jobs.workers import DRAIN, STOP, holder_json
 from mam.serve.call import Answer
 from mam.serve.route import ANYBODY, PATH, Param, Route
-from mam.serve.schemas import REASON, name, record, ref, several, text
+from mam.serve.schemas import REASON, name, record, ref, several, when
 from mam.util.human_time import parse_when
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ PAUSE = record(
     {
         "agent": name("Only jobs for this agent."),
         "label": name("Only jobs with this label."),
-        "until": text(100, "When it ends: +2h, 90s, 2026-11-15T10:00:00Z; default: never.", pattern=r"^[\x20-\x7e]+$"),
+        "until": when("When it ends: +2h, 90s, 2026-11-15T10:00:00Z; default: never."),
         "reason": {**REASON, "maxLength": 256, "pattern": name("")["pattern"]},
     }
 )
@@ -101,6 +101,8 @@ def pauses(call: Call) -> Answer:
 def pause(call: Call) -> Answer:
     now, body = call.server.registry.store.clock.now(), call.body
     until = None if body.get("until") is None else parse_when(body["until"], now.wall_ms, "until")
+    if until is not None and until <= now.wall_ms:
+        raise Refused(why="The end of that pause has passed already.")
     made = draft_pause(body.get("agent"), body.get("label"), until, body.get("reason"), now)
     call.rights.pause(made)
     return Answer(body=made.as_dict(), status=201)
@@ -173,7 +175,7 @@ ROUTES = (
         method="GET", path="/stats", name="stats", summary="Throughput, times, success and cost.", scopes=(READ,),
         handler=stats, answer=ref("Stats"), verb="stats",
         params=(
-            Param(name="since", schema=text(100, ""), meaning="Only jobs that ended since then; by default 30d."),
+            Param(name="since", schema=when(""), meaning="Only jobs that ended since then; by default 30d."),
             Param(name="by", schema=several({"type": "string", "enum": ["label", "agent", "day"]}, ""),
                   meaning="The groups; by default all three."),
         ),

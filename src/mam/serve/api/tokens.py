@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mam.access.credentials import create_token, revoke_token, token_json, tokens
 from mam.access.grant import ADMIN, PERMISSIONS, SCOPES, check_grant
-from mam.errors import BadInput
+from mam.errors import Refused
 from mam.serve.call import Answer
 from mam.serve.route import PATH, Param, Route
-from mam.serve.schemas import name, record, ref, several, text
+from mam.serve.schemas import name, record, ref, several, when
 from mam.util.human_time import parse_when
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ NEW_TOKEN = record(
         "agents": several(name("An agent."), "Only these agents; without it all but shell."),
         "repos": several(name("A repository."), "Only these repositories."),
         "max_permissions": {"type": "string", "enum": list(PERMISSIONS), "description": "The most of its jobs."},
-        "expires": text(100, "When it ends: 90d, 2027-01-01T00:00:00Z; by default never.", pattern=r"^[\x20-\x7e]+$"),
+        "expires": when("When it ends: 90d, 2027-01-01T00:00:00Z; by default never."),
     },
     required=("name", "scopes"),
 )
@@ -41,7 +41,7 @@ def new_token(call: Call) -> Answer:
     now = store.clock.now().wall_ms
     expires_ms = None if body.get("expires") is None else parse_when(body["expires"], now, "expires")
     if expires_ms is not None and expires_ms <= now:
-        raise BadInput(why="expires has passed already")
+        raise Refused(why="The end of that token has passed already.")
     grant = check_grant(
         body["scopes"], labels=body.get("labels", ()), agents=body.get("agents", ()), repos=body.get("repos", ()),
         max_permissions=body.get("max_permissions"),

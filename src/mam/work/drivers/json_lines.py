@@ -107,19 +107,25 @@ class JsonLinesProgram:
         while line := self._process.stdout.readline(LINE_LIMIT):
             yield line, _parsed(line)
 
-    def close(self) -> int:
-        """Closes its stdin, waits for its end, and ends its group if it stays. Returns its exit code."""
+    def close_input(self) -> None:
+        """It gets no more; some programs then end."""
         with self._writing:
             assert self._process.stdin is not None
             try:
                 self._process.stdin.close()
             except OSError:
                 pass
+
+    def close(self) -> int:
+        """Closes its stdin, waits for its end, and ends its group if it stays. Returns its exit code."""
+        self.close_input()
         try:
-            return self._process.wait(CLOSE_SECONDS)
+            self._process.wait(CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
             end_group(self._process)
-            return self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return self._process.wait()
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

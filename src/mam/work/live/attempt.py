@@ -234,8 +234,8 @@ class LiveAttempt(Attempt):
         assert self._requests is not None
         try:
             self._requests.look()
-        except MamError:
-            return  # the store is unreachable, or the claim is gone; the next renewal meets it
+        except (MamError, OSError):
+            return  # the store or the disk refuses it, or the claim is gone; the next look or renewal meets it
 
     def _publish(self, event: str, detail: str, data: Json) -> None:
         """A lost event is harmless; if the claim has a problem, the next renewal meets it."""
@@ -268,7 +268,8 @@ class LiveAttempt(Attempt):
             self._cancel_own_wait()
             if reported is None and self._context.waits_for_limits:
                 text = first_line(turn.text) or turn.failure
-                return WaitForReset(run=run, text=text, resets_at_ms=reset_in(turn.text or ""), has_answered=False)
+                resets_at_ms = reset_in(turn.text or "")
+                return self._at_limit(WaitForReset(run=run, text=text, resets_at_ms=resets_at_ms, has_answered=False))
         self._limits.resume_others()
         failed = (
             self._stopped()

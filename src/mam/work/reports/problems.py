@@ -19,6 +19,7 @@ _KINDS = (
             r"|missing environment variable"),
     (OVERLOAD, r"\b5(00|02|03|04|20|29)\b|overloaded|at capacity|server_error|internal server error"
                r"|high demand|temporary error"
+               r"|empty or malformed response|type validation failed|json parsing failed|invalid json response"
                r"|stream (disconnected|closed)|timed? ?out|connection|to connect|cannot connect|network|temporarily"),
 )  # fmt: skip
 _BY_STATUS = {401: LOGIN, 402: BILLING, 403: LOGIN, 408: OVERLOAD, 429: LIMIT}

@@ -1,0 +1,223 @@
+"""Between the question of an agent and its answer, everyone is killed: the worker, the agent that asks, the answerer.
+
+Nothing runs without an answer for its own attempt, a question has one answer, and the job comes to its end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mam import questions
+from mam.jobs.question import Draft
+from mam.jobs.question_acts import Answer
+from mam.registry import Registry
+from mam.stores.port import ClaimRequest
+from mam.testing import tasks
+from mam.testing.races import RacePool
+from tests.faults.amount import DOSE
+from tests.faults.store_kinds import HOMES, Home
+from tests.waiting import PATIENCE, await_that
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mam.jobs.record import Job
+    from mam.questions import Asked
+    from mam.stores.port import Store
+
+pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
+
+RACES = 500 if DOSE > 1 else 50
+"""On each kind of store; `make faults` has a thousand."""
+LIVES = 6 * DOSE
+VICTIMS = ("worker", "asker", "answerer")
+
+ASKING = """\
+import json, os
+from mam.jobs.question import Draft
+from mam.work.asking.finding import find_asker
+asker = find_asker(os.environ)
+with open("asking", "w") as file:
+    file.write(str(os.getpid()))
+decision = asker.decide(Draft(kind="permission", text="May it run?", tool="Bash", input={"command": "run"}))
+with open("ran", "a") as file:
+    told = [os.environ["MAM_JOB_ID"], os.environ["MAM_ATTEMPT"], decision.question, decision.outcome]
+    print(json.dumps(told), file=file, flush=True)
+raise SystemExit(0 if decision.is_allowed else 1)
+"""
+
+on_every_home = pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
+
+
+class Place:
+    """A store with a job that asks, and the commands that run it."""
+
+    def __init__(self, home: Home, folder: Path) -> None:
+        self.folder = folder
+        self._home = home
+        home.make(folder)
+        (folder / "asking.py").write_text(ASKING, encoding="utf-8")
+        names = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "MAM_AGENTS_DIR")
+        own = dict.fromkeys(names, str(folder / "own"))
+        (folder / "own").mkdir()
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        self.env = {**kept, **own, "MAM_STORE": home.address(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def store(self) -> Store:
+        return self._home.open(self.folder)
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "mam", *words], cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+
+    def worker(self, job_id: str) -> subprocess.Popen[bytes]:
+        return self.start("worker", "-s", "shell", "--job", job_id, "--once", "--lease", "1", "--grace", "0")
+
+    def register(self, registry: Registry) -> str:
+        command = f"{sys.executable} asking.py"
+        return registry.register(
+            prompt=command, agent="shell", workdir=str(self.folder), origin_host=os.uname().nodename
+        ).job.job_id  # fmt: skip
+
+    def ran(self) -> list[tuple[str, int, int, str]]:
+        """What the agents did: the job, the attempt, the question, and what they were told."""
+        path = self.folder / "ran"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        told = map(json.loads, lines)
+        return [(job_id, int(attempt), question, outcome) for job_id, attempt, question, outcome in told]
+
+
+@pytest.fixture
+def place(home: Home, folder: Path) -> Place:
+    return Place(home, folder)
+
+
+@pytest.fixture
+def registry(place: Place) -> Iterator[Registry]:
+    store = place.store()
+    yield Registry(store)
+    store.close()
+
+
+def open_question(registry: Registry, job_id: str, worker: subprocess.Popen[bytes]) -> Asked:
+    """The open question of the job, once there is one."""
+    found: list[Asked] = []
+
+    def is_there() -> bool:
+        found[:] = [one for one in questions.open_now(registry) if one.job.job_id == job_id]
+        assert worker.poll() is None, "the worker has ended"
+        return bool(found)
+
+    await_that(is_there)
+    return found[0]
+
+
+def kill(pid: int) -> None:
+    try:
+        os.kill(pid, 9)
+    except ProcessLookupError:
+        return
+
+
+@on_every_home
+def test_everyone_is_killed_between_a_question_and_its_answer(place: Place, registry: Registry, home: Home) -> None:
+    """Each job has its victim, at a moment of its own: while nobody has answered, while the answer is written, or right
+    after it. A second life is undisturbed."""
+    chance = random.Random(f"questions {home.name}")
+    for _ in range(LIVES):
+        job_id = place.register(registry)
+        victim, is_early = chance.choice(VICTIMS), chance.random() < 0.3
+        _live(place, registry, job_id, chance.choice(("allow", "deny")), victim, is_early=is_early)
+        _check(registry.get(job_id), place)
+        if not registry.get(job_id).status.ended:
+            assert victim != "answerer"
+            _live(place, registry, job_id, "allow", None, is_early=False)
+            _check(registry.get(job_id), place)
+        job = registry.get(job_id)
+        outcomes = [outcome for found, _, _, outcome in place.ran() if found == job_id]
+        assert job.status in ("completed", "error"), (victim, is_early, job.status)
+        if job.status == "completed" or victim != "asker":
+            assert outcomes[-1] == ("allow" if job.status == "completed" else "deny"), (victim, is_early, job.reason)
+
+
+def _live(
+    place: Place, registry: Registry, job_id: str, answer: str, victim: str | None, *, is_early: bool
+) -> None:  # fmt: skip
+    """One worker, which is killed or comes to its end."""
+    worker = place.worker(job_id)
+    processes = [worker]
+    try:
+        asked = open_question(registry, job_id, worker)
+        asker = int((place.folder / "asking").read_text(encoding="utf-8"))
+        if is_early and victim in ("worker", "asker"):
+            kill(worker.pid if victim == "worker" else asker)
+        answerer = place.start("answer", asked.id, answer)
+        processes.append(answerer)
+        if victim == "answerer":
+            kill(answerer.pid)
+            answerer.wait(PATIENCE)
+            processes.append(again := place.start("answer", asked.id, answer))
+            assert again.wait(PATIENCE) in (0, 4), "the first one may have won before it was killed"
+        elif victim is not None:
+            kill(worker.pid if victim == "worker" else asker)
+        assert answerer.wait(PATIENCE) in (0, 1, 4, -9)
+        worker.wait(PATIENCE)
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                kill(process.pid)
+            process.communicate()
+    await_that(lambda: not _is_running(registry, job_id))
+
+
+def _is_running(registry: Registry, job_id: str) -> bool:
+    registry.sweep_if_due()
+    return registry.get(job_id).status == "running"
+
+
+def _check(job: Job, place: Place) -> None:
+    """The record: one question of each attempt, closed with its attempt. What ran was allowed under its attempt."""
+    known: dict[int, dict[str, Any]] = {fields["number"]: fields for fields in job.questions}
+    assert all(fields.get("state", "open") != "open" for fields in known.values())
+    for job_id, attempt, number, outcome in place.ran():
+        if job_id == job.job_id and outcome != "withdrawn":
+            question = known[number]
+            assert question["attempt"] == attempt
+            assert question.get("answer") == outcome, "the agent got what a person answered, and nothing else"
+
+
+@on_every_home
+def test_of_two_answerers_one_wins(place: Place, registry: Registry, home: Home) -> None:
+    draft = Draft(kind="permission", text="May it?", tool="Bash", input={"command": "run"})
+    job = registry.register(prompt="x", agent="shell").job
+    held = registry.claim(ClaimRequest(label="shell", owner="me", lease_seconds=3600.0, job_id=job.job_id))
+    assert held is not None
+    store_of = partial(home.open, place.folder)
+    winners: set[str] = set()
+    with RacePool(store_of, processes=False) as pool:
+        for _ in range(RACES):
+            asked = questions.ask(registry, job.job_id, draft, attempt=1, claim_id=held.claim_id)
+            question = asked.question
+            answers = [
+                Answer(number=question.number, attempt=1, digest=question.digest, answer=word, by=word)
+                for word in ("allow", "deny")
+            ]
+            got = pool.race([partial(tasks.answer_question, job_id=job.job_id, given=one) for one in answers])
+            assert sorted(got) == [False, True]
+            winner = answers[got.index(True)]
+            closed = questions.find(registry, asked.id).question
+            assert (closed.answer, closed.answered_by, closed.decided) == (winner.answer, winner.by, "person")
+            winners.add(winner.answer)
+    assert len(registry.get(job.job_id).questions) == 20, "the record stays small"
+    assert winners
