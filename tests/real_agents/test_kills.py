@@ -45,7 +45,7 @@ def test_an_attempt_that_printed_nothing_keeps_the_conversation(tmp_path: Path, 
     office = Office(agent, tmp_path, model)
     office.mam.env["IS_SANDBOX"] = "1"
     office.mam("init")
-    job = office.job("model: hang", "--permissions", "full")
+    job = office.job(STEPS, "--permissions", "full")  # OpenCode prints nothing before its first step has ended
     known = _kill_in_the_middle(office, [job], agent)
     silent = tmp_path / "silent" / agent_kind(agent).program
     silent.parent.mkdir()
