@@ -71,7 +71,7 @@ def choices_of(values: Mapping[str, str], now_ms: int) -> tuple[str, str, dict[s
         if given[name]:
             choices[name] = given[name]
     if given["repo"]:
-        choices["repository"] = {"name": given["repo"], **({"branch": given["branch"]} if given["branch"] else {})}
+        choices |= {"repo": given["repo"], **({"branch": given["branch"]} if given["branch"] else {})}
     choices["artifacts"] = [line.strip() for line in given["artifacts"].splitlines() if line.strip()]
     choices["after"] = given["after"].replace(",", " ").split()
     if given["priority"]:

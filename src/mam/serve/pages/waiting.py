@@ -19,13 +19,18 @@ LOOKED_AT, FAILURES_SHOWN, OWN_SHOWN = 300, 20, 20
 
 
 def unseen_failures(reading: AuthorizedReading) -> list[Job]:
-    """Of the latest failures, those that no one has looked at or retried. One more than a page shows, if there are."""
+    """Of the latest failures, those that no one has looked at or retried. One more than a page shows, if there are. A
+    viewer that may only answer questions sees none."""
+    if not reading.lists_jobs:
+        return []
     failed = islice(reading.select(JobFilter(query=Query(statuses=frozenset({ERROR})))), LOOKED_AT)
     return list(islice((job for job in failed if reading.registry.needs_look(job)), FAILURES_SHOWN + 1))
 
 
 def jobs_for_people(reading: AuthorizedReading) -> list[Job]:
     """The open jobs whose agent is a person. Their label is looked at first, as most have no other one."""
+    if not reading.lists_jobs:
+        return []
     own = islice(reading.select(JobFilter(query=Query(statuses=OPEN, label=HUMAN), agent=HUMAN)), OWN_SHOWN)
     latest = islice(reading.select(JobFilter(query=Query(statuses=OPEN))), LOOKED_AT)
     found = {job.job_id: job for job in [*own, *(job for job in latest if job.agent == HUMAN)]}
