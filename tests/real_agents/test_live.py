@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,6 +62,23 @@ def test_a_job_whose_agent_starts_a_subagent_ends_when_all_is_done_and_counts_it
     assert (job["status"], job["result"]) == ("completed", "All done."), job["reason"]
     assert job["run"]["agent"]["tokens"] == answers(len(model.seen))
     assert len(model.seen) >= 5
+
+
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_a_session_that_was_cleared_between_two_jobs_is_done_and_not_unknown(live: Live, name: str) -> None:
+    live.start_agent(name)
+    jobs = [live.register(name, f"say {word}.") for word in ("One", "Two")]
+
+    said = finish(live.worker(name, "--between", "/clear", "--drain"))
+
+    assert [live.job(job_id)["result"] for job_id in jobs] == ["One.", "Two."], said
+    assert [live.job(job_id)["run"]["agent"]["tokens"] for job_id in jobs] == [answers(2)] * 2
+    root = Path(live.mam("agents", "show", name).json["runtime"]["manifest_path"]).parent
+    (log,) = root.glob("hooks-*.jsonl")
+    ends = log.read_text("utf-8").count('"SessionEnd"')
+    live.mam("agents", "send", name, "/clear")
+    await_that(lambda: log.read_text("utf-8").count('"SessionEnd"') > ends, "it was not cleared", LONGEST)
+    assert live.state_of(name)["state"] == "done"
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "opencode"])

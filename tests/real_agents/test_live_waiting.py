@@ -44,6 +44,27 @@ def test_a_hook_reports_a_permission_and_nothing_is_typed_over_the_dialog(live: 
     assert (live.job(second)["status"], live.job(second)["result"]) == ("completed", "Next.")
 
 
+def test_while_one_session_asks_another_takes_the_jobs_of_their_label(live: Live) -> None:
+    live.start_agent("claude", *ASKING["claude"])
+    live.start_agent("codex")
+    steps = ("beg touch asked.txt && echo please >asked.txt", "say Thank you.")
+    asking = live.register("claude", *steps, artifact="asked.txt")
+    worker = live.worker("claude", "--label", "claude-code", "--label", "codex")
+    await_that(lambda: live.state_of("claude")["state"] == "needs permission", longest=LONGEST)
+    others = [live.mam("register", "model: say Mine.", "--agent", "codex").line for _ in range(4)]
+
+    finish(live.worker("codex", "--label", "codex", "--drain"))
+
+    for job_id in others:
+        job = live.job(job_id)
+        assert (job["status"], job["run"]["session"]["name"]) == ("completed", "codex"), job["reason"]
+    assert live.job(asking)["status"] == "running"
+    live.tmux("send-keys", "-t", "=claude:", "Enter")
+    await_that(lambda: live.job(asking)["status"] == "completed", longest=LONGEST)
+    worker.terminate()
+    assert "claude waits for a person: " in finish(worker)
+
+
 def test_where_there_are_no_hooks_its_screen_asks_and_its_own_complete_ends_the_job(live: Live) -> None:
     """Without the plugin nothing lets OpenCode read its brief, so it asks."""
     live.start_agent("opencode", hooks=False)

@@ -156,7 +156,7 @@ def test_nothing_to_pick_is_204_and_a_paused_label_423(served: Serving) -> None:
         (b'{"prompt": "\\ud800", "agent": "codex"}', 422), (b'{"prompt": "a\\u0000b", "agent": "codex"}', 422),
         (b'{"prompt": "x", "agent": "co\\ndex"}', 422), (b'{"prompt": "x", "agent": "codex", "workdir": "here"}', 422),
         (b'{"prompt": "x", "agent": "codex", "validation": {"script": "/bin/sh"}}', 422),
-        (b'{"prompt": "x", "agent": "codex", "priority": 1e3}', 422),
+        (b'{"prompt": "x", "agent": "codex", "priority": 1.5}', 422),
     ],
     ids=str,
 )  # fmt: skip

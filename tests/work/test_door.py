@@ -211,8 +211,22 @@ def test_no_other_job_can_be_touched_or_read(registry: Registry, door: Door, job
 
 
 def test_the_door_rejects_all_other_verbs(door: Door, job: Job) -> None:
-    for verb in ("pick", "cancel", "release", "select", "set_status", "retry", "__init__", ""):
+    for verb in ("pick", "answer", "release", "select", "set_status", "retry", "__init__", ""):
         refused(ask(door, verb=verb, job=job.job_id), 1, "it takes publish")
+
+
+def test_the_door_cancels_children_only(door: Door, registry: Registry, job: Job) -> None:
+    child = ask(door, verb="register", agent="claude-code", prompt="p", choices={})["job"]["job_id"]
+    other = held_job(registry, "codex").job_id
+
+    refused(ask(door, verb="cancel", job=job.job_id), 1, "cannot cancel itself")
+    refused(ask(door, verb="cancel"), 1, "cannot cancel itself")
+    refused(ask(door, verb="cancel", job=other), 1, "no job")
+    assert ask(door, verb="children")["jobs"][0]["job_id"] == child
+    assert ask(door, verb="overview", job=child)["overview"]["why"]
+    refused(ask(door, verb="overview", job=other), 1, "no job")
+    assert ask(door, verb="cancel", job=child)["job"]["status"] == "cancelled"
+    assert registry.get(other).status == "running"
 
 
 def test_a_client_without_a_store_gets_the_refusal_of_the_door(door: Door, registry: Registry) -> None:

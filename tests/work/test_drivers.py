@@ -8,7 +8,7 @@ import pytest
 
 from mam.jobs.question import PERMISSION, QUESTION, TEXT_LIMIT, check_draft
 from mam.work.asking.port import Decision
-from mam.work.drivers import codex_requests, opencode_requests
+from mam.work.drivers import claude_hook, claude_requests, codex_requests, opencode_requests
 from mam.work.drivers.codex_items import CodexItems
 from mam.work.drivers.drafts import fitting, permission_draft, question_draft, refusal, script_of
 from mam.work.drivers.lines import answered_line, asked_line
@@ -129,6 +129,25 @@ def test_codex_gets_the_rights_it_asked_for_or_none() -> None:
     assert codex_requests.permission_reply(codex_requests.RIGHTS, params, DENIED)["permissions"] == {}
 
 
+def test_codex_asks_for_a_tool_of_an_mcp_server_and_shows_no_form() -> None:
+    params = {
+        "threadId": "t", "serverName": "srv", "mode": "form", "message": 'Allow the srv MCP server to run tool "save"?',
+        "_meta": {"codex_approval_kind": "mcp_tool_call", "persist": ["always"], "tool_params": {"what": "x"}},
+    }  # fmt: skip
+    items = CodexItems()
+    items.begin("t")
+    use = {"type": "mcpToolCall", "id": "call_1", "server": "srv", "tool": "save", "status": "inProgress"}
+    items.lines({"method": "item/started", "params": {"threadId": "t", "item": use}})
+
+    assert codex_requests.is_tool_approval(params)
+    assert not codex_requests.is_tool_approval({**params, "_meta": None})
+    draft = codex_requests.tool_approval(params, items.running_tool("srv"))
+    assert (draft.tool, draft.input) == ("srv.save", {"message": params["message"], "arguments": {"what": "x"}})
+    assert items.running_tool("other") == {}
+    replies = [codex_requests.tool_approval_reply(one)["action"] for one in (ALLOWED, DENIED, LATE)]
+    assert replies == ["accept", "decline", "cancel"]
+
+
 def test_each_question_of_codex_gets_its_answer() -> None:
     options = [{"label": "Yes", "description": "Do it"}, {"label": "No", "description": "Leave it"}]
     params = {"questions": [{"id": "a", "question": "Which?", "options": options}, {"id": "b", "question": "Why?"}]}
@@ -245,6 +264,61 @@ def test_a_turn_of_opencode_ends_when_it_is_idle_again() -> None:
         status = {"sessionID": "ses_1", "status": {"type": kind}}
         events.line({"type": "session.status", "properties": status}, 7)
         assert events.is_over is is_over
+
+
+# -- Claude Code -----------------------------------------------------------------------------------------------------
+
+USE = {"tool_name": "Write", "input": {"file_path": "/x", "content": "y"}}
+HOOK = {"hook_event_name": "PermissionRequest", "tool_name": "Write", "tool_input": USE["input"]}
+CHOICE = {"question": "Which?", "options": [{"label": "Yes"}, {"label": "No"}], "multiSelect": False}
+ASKS = {"tool_name": "AskUserQuestion", "input": {"questions": [CHOICE]}}
+
+
+@pytest.mark.parametrize("request_", [USE, HOOK])
+def test_claude_asks_with_its_input(request_: dict[str, Any]) -> None:
+    draft = claude_requests.permission_of(request_)
+    assert (draft.tool, draft.text, draft.input) == ("Write", "Claude Code wants to write a file.", USE["input"])
+
+
+def test_claude_is_told_once_and_why() -> None:
+    allowed = {"behavior": "allow", "updatedInput": USE["input"]}
+    denied = {"behavior": "deny", "message": "A person refused this: use a branch"}
+    assert claude_requests.permission_reply(USE, ALLOWED) == allowed
+    assert claude_requests.permission_reply(USE, DENIED) == denied
+    assert claude_requests.permission_reply(USE, LATE)["interrupt"] is True
+    hooked = claude_requests.permission_output(DENIED)["hookSpecificOutput"]
+    assert hooked == {"hookEventName": "PermissionRequest", "decision": denied}
+
+
+def test_the_answers_of_claude_are_in_the_input_of_its_tool() -> None:
+    (draft,) = claude_requests.questions_of(ASKS)
+    assert (draft.text, draft.choices) == ("Which?", ("Yes", "No"))
+    updated = {"questions": [CHOICE], "answers": {"Which?": "No"}}
+    assert claude_requests.questions_reply(ASKS, [ANSWERED]) == {"behavior": "allow", "updatedInput": updated}
+    assert claude_requests.questions_reply(ASKS, [LATE])["behavior"] == "deny"
+    hooked = claude_requests.questions_output(ASKS, [DENIED])["hookSpecificOutput"]
+    assert hooked["permissionDecision"] == "deny"
+    assert "use a branch" in hooked["permissionDecisionReason"]
+
+
+class OneAnswer:
+    """An asker with an answer for everything."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+
+    def decide(self, draft: object, is_over: object = None) -> Decision:
+        return self.decision
+
+
+def test_a_hook_prints_nothing_if_no_one_needs_an_answer() -> None:
+    question = {"hook_event_name": "PreToolUse", "tool_name": "AskUserQuestion", "tool_input": ASKS["input"]}
+    for hook in (HOOK, question):
+        assert claude_hook.answer(hook, OneAnswer(GONE), lambda: False) is None
+        assert claude_hook.answer(hook, OneAnswer(DENIED), lambda: False) is not None
+    # Its dialog asks for the question itself, and other hooks are none of its business.
+    assert claude_hook.answer({**HOOK, "tool_name": "AskUserQuestion"}, OneAnswer(ALLOWED), lambda: False) is None
+    assert claude_hook.answer({"hook_event_name": "Stop"}, OneAnswer(ALLOWED), lambda: False) is None
 
 
 # -- what the reports make of it -------------------------------------------------------------------------------------

@@ -14,15 +14,40 @@ if TYPE_CHECKING:
 AWAY_SECONDS = 1.0
 
 
+class WakePipe:
+    """Changed jobs, from one thread to another that polls `wakes`."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._changed: set[str] = set()
+        self.wakes, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def wake(self, changed: set[str]) -> None:
+        with self._lock:
+            self._changed |= changed
+            try:
+                os.write(self._waker, b".")
+            except BlockingIOError:
+                pass  # it is readable already
+
+    def take(self) -> set[str]:
+        with self._lock:
+            changed, self._changed = self._changed, set()
+            try:
+                os.read(self.wakes, 4096)
+            except BlockingIOError:
+                pass
+        return changed
+
+
 class Follower:
     """`wakes` is readable when jobs have changed, or when a lease or a deadline may have ended; `take` returns them."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._stopped = Event()
-        self._lock = Lock()
-        self._changed: set[str] = set()
-        self.wakes, self._waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._pipe = WakePipe()
+        self.wakes = self._pipe.wakes
         self._thread = Thread(target=self._follow, name="mam-mcp-follower", daemon=True)
 
     def start(self) -> None:
@@ -38,19 +63,13 @@ class Follower:
         self._stopped.set()
 
     def take(self) -> set[str]:
-        with self._lock:
-            changed, self._changed = self._changed, set()
-            try:
-                os.read(self.wakes, 4096)
-            except BlockingIOError:
-                pass
-        return changed
+        return self._pipe.take()
 
     def _follow(self) -> None:
         while not self._stopped.is_set():
             try:
                 self._registry.wait_for_change(self._offset, LONGEST_SLEEP_SECONDS)
-                self._wake(self._read())
+                self._pipe.wake(self._read())
             except Exception:  # the store is away; requests report it
                 self._stopped.wait(AWAY_SECONDS)
 
@@ -60,11 +79,3 @@ class Follower:
             self._offset = entry.offset
             changed.add(entry.job_id)
         return changed
-
-    def _wake(self, changed: set[str]) -> None:
-        with self._lock:
-            self._changed |= changed
-            try:
-                os.write(self._waker, b".")
-            except BlockingIOError:
-                pass  # it is readable already

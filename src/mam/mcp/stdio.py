@@ -95,7 +95,13 @@ class StdioServer:
         if self._follower is not None and self._follower.wakes in ready:
             self._after_changes(self._follower.take())
         self._after_time()
+        if self._follower is not None:
+            self._follower.watch(self._watched_jobs())
         return is_open
+
+    def _watched_jobs(self) -> frozenset[str]:
+        waiting = (one.parked.jobs for one in self._waiting.values())
+        return frozenset(self._watched.values()).union(*waiting, *(stream.jobs for stream in self._streams.values()))
 
     def _milliseconds_left(self) -> int | None:
         if not self._waiting:

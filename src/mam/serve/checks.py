@@ -48,6 +48,18 @@ def check_value(value: object, schema: Json, name: str) -> None:
         _check_number(value, schema, name)
 
 
+def whole_numbers(body: Json, schema: Json) -> Json:
+    """The body with 5 for 5.0 where a whole number is wanted: in JSON both are the same number."""
+    return {
+        name: int(value) if _is_whole(value, schema.get("properties", {}).get(name, {})) else value
+        for name, value in body.items()
+    }
+
+
+def _is_whole(value: object, schema: Json) -> bool:
+    return schema.get("type") == "integer" and isinstance(value, float) and value.is_integer()
+
+
 def _article(kinds: list[str]) -> str:
     words = {"integer": "a whole number", "object": "an object", "array": "a list", "null": "null", "string": "text"}
     return " or ".join(words.get(kind, f"a {kind}") for kind in kinds)

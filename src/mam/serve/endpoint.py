@@ -11,7 +11,7 @@ from mam.access.viewer import Viewer
 from mam.errors import BadInput, MamError, NotAllowed, NotLoggedIn
 from mam.serve.auth import credentials_of, note_failure, refuse_guessing
 from mam.serve.call import Answer, Call
-from mam.serve.checks import check_value, parse_text
+from mam.serve.checks import check_value, parse_text, whole_numbers
 from mam.serve.problems import Problem, facts_of, problem_response
 from mam.serve.route import ANYBODY, HEADER, PATH, QUERY
 from mam.util.strict_json import UnsafeJson, strict_json
@@ -176,6 +176,8 @@ def _parse_body(data: bytes | None, route: Route) -> Json:
         raise Problem(400, f"The body is not JSON: {unsafe}.", exit_code=2) from None
     except ValueError:
         raise Problem(400, "The body is not JSON.", exit_code=2) from None
+    if isinstance(body, dict):
+        body = whole_numbers(body, route.body)
     check_value(body, route.body, "the body")
     found: Json = body
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from mam.access.grant import ANSWER, SUBMIT
-from mam.errors import BadInput, JobChanged
+from mam.errors import JobChanged, Refused
 from mam.jobs.edit import Edit
 from mam.jobs.input_rules import PATH_LIMIT
 from mam.serve.api.shown import etag_of_job, job_answer
@@ -79,7 +79,7 @@ def register_job(call: Call) -> Answer:
     chosen = _choices(call)
     agent = chosen.pop("agent", None) or call.server.config.default_agent
     if agent is None:
-        raise BadInput(why="agent is missing, and no default_agent is set")
+        raise Refused(why="The request names no agent, and the settings of the server have no default_agent.")
     return _registered(call, call.rights.register(prompt=chosen.pop("prompt"), agent=agent, **chosen))
 
 

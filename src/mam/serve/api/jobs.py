@@ -27,7 +27,7 @@ SEE = (READ, SUBMIT)
 DEFAULT_LIMIT = 50
 
 FILTERS = (
-    Param(name="status", schema=several(text(20, "", pattern=STATUS_PATTERN), "", 20),
+    Param(name="status", schema=several({**text(20, "", pattern=STATUS_PATTERN), "format": "mam-status"}, "", 20),
           meaning="Only these statuses, in the words of `mam list --status`; repeatable."),
     Param(name="label", schema=name(""), meaning="Only jobs with this label."),
     Param(name="agent", schema=name(""), meaning="Only jobs for this agent."),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 HELP = (("--help",),)
 FLAGS = (
     "--print", "--output-format", "--verbose", "--permission-mode", "--allowedTools", "--disallowedTools", "--resume",
-    "--model",
+    "--model", "--input-format", "--permission-prompt-tool",
 )  # fmt: skip
 
 _FORMAT = ("--print", "--output-format", "stream-json", "--verbose")

@@ -39,6 +39,7 @@ BODY_LIMIT = TEXT_LIMIT
 _REPLY_FIELDS = ("job_id", "status", "attempt", "claim_id", "last_seq", "lease", "retries", "max_retries", "due_at")
 """What the verbs print after a write; the texts of a job may be megabytes."""
 
+_CHILDREN_SHOWN = 200
 _PREFIX_LIMIT = 100
 """The limit of ids that a prefix may match; a longer prefix is needed then."""
 
@@ -196,11 +197,32 @@ def question_number(request: DoorRequest) -> int:
     return number
 
 
+def _cancel(scope: DoorScope, request: DoorRequest) -> Json:
+    """Only a descendant: the job itself is called off by its user."""
+    job_id = resolve(scope, request.fields.get("job", scope.job_id))
+    if job_id == scope.job_id:
+        raise Refused(why=f"Job {job_id} cannot cancel itself; `mam fail` ends it.")
+    reason = check_text("reason", request.text("reason", f"cancelled by job {scope.job_id}"), REASON_LIMIT)
+    return {"job": scope.registry.cancel(job_id, reason=reason).to_json()}
+
+
 # -- what may be read ------------------------------------------------------------------------------------------------
 
 
 def _get(scope: DoorScope, request: DoorRequest) -> Json:
     return {"job": scope.registry.store.get(resolve(scope, request.fields.get("job", scope.job_id))).to_json()}
+
+
+def _overview(scope: DoorScope, request: DoorRequest) -> Json:
+    """What `mam show --json` prints about this job or a descendant."""
+    found = scope.registry.overview(resolve(scope, request.fields.get("job", scope.job_id)))
+    return {"job": found.job.to_json(), "overview": found.to_json()}
+
+
+def _children(scope: DoorScope, _request: DoorRequest) -> Json:
+    """The jobs that this job registered itself, newest first."""
+    newest = reversed(scope.registry.store.children(scope.job_id)[-_CHILDREN_SHOWN:])
+    return {"jobs": [scope.registry.get_exact(job_id).to_json() for job_id in newest]}
 
 
 def _resolve(scope: DoorScope, request: DoorRequest) -> Json:
@@ -305,6 +327,7 @@ def _short(job: Job) -> Json:
 
 _VERBS: dict[str, Callable[[DoorScope, DoorRequest], Json]] = {
     "publish": _publish, "heartbeat": _heartbeat, "complete": _complete, "fail": _fail, "register": _register,
-    "get": _get, "resolve": _resolve, "logs": _logs, "ask": _ask, "withdraw": _withdraw,
+    "get": _get, "overview": _overview, "children": _children, "cancel": _cancel, "resolve": _resolve, "logs": _logs,
+    "ask": _ask, "withdraw": _withdraw,
 }  # fmt: skip
-_WRITES = frozenset({"publish", "heartbeat", "complete", "fail", "register", "ask"})
+_WRITES = frozenset({"publish", "heartbeat", "complete", "fail", "register", "ask", "cancel"})

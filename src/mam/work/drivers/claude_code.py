@@ -37,7 +37,7 @@ class ClaudeTurn:
         """Requests that Claude Code takes back, for instance when their turn is interrupted."""
 
     def run(self, brief: str) -> None:
-        """Until the turn is over or the program has ended."""
+        """Until the program has ended. It ends when its stdin does, which is after the turn."""
         content = [{"type": "text", "text": brief}]
         self._program.send({"type": "user", "message": {"role": "user", "content": content}})
         for line, message in self._program.lines():
@@ -48,7 +48,8 @@ class ClaudeTurn:
                     self._cancelled.add(str(get_path(message, "request_id")))
                 case "result":
                     self._printer.raw(line)
-                    break
+                    self._asking.close()
+                    self._program.close_input()
                 case _:
                     self._printer.raw(line)
         self._asking.close()

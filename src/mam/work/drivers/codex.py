@@ -25,7 +25,10 @@ from mam.work.drivers.codex_requests import (
     answers_reply,
     call_of,
     drafts_of,
+    is_tool_approval,
     permission_reply,
+    tool_approval,
+    tool_approval_reply,
 )
 from mam.work.drivers.drafts import refusal
 from mam.work.drivers.json_lines import JsonLinesProgram, ProgramEnded, RpcError
@@ -93,6 +96,8 @@ class CodexTurn:
         method = str(message["method"])
         if method in ASKING:
             self._asking.in_background(lambda: self._ask(method, message["id"], message.get("params")))
+        elif method == ELICITATION and is_tool_approval(message.get("params")):
+            self._asking.in_background(lambda: self._ask_for_tool(message["id"], message.get("params")))
         elif method == ELICITATION:
             self._program.reply(message["id"], {"action": "decline", "content": None})
         else:
@@ -109,6 +114,13 @@ class CodexTurn:
         if not decision.is_allowed and not decision.is_undecided:
             self._tell(refusal(decision), params)
         self._program.reply(request_id, permission_reply(method, params, decision))
+
+    def _ask_for_tool(self, request_id: object, params: object) -> None:
+        item = self._items.running_tool(get_path(params, "serverName"))
+        decision = self._asking.decide(str(item.get("id")), tool_approval(params, item))
+        if not decision.is_allowed and not decision.is_undecided:
+            self._tell(refusal(decision), params)
+        self._program.reply(request_id, tool_approval_reply(decision))
 
     def _tell(self, text: str, params: object) -> None:
         """Codex takes no reason with a refusal, so the model gets it as a text of its user. It is sent first, to be

@@ -36,6 +36,13 @@ class CodexItems:
         """The item that a request is about, as it was last reported."""
         return self._items.get(str(call), {})
 
+    def running_tool(self, server: object) -> Json:
+        """The latest use of a tool of this MCP server that has not ended."""
+        for item in reversed(self._items.values()):
+            if (item.get("type"), item.get("server"), item.get("status")) == ("mcpToolCall", server, "inProgress"):
+                return item
+        return {}
+
     def begin(self, thread: str) -> Json:
         self.thread = thread
         return {"type": "thread.started", "thread_id": thread}

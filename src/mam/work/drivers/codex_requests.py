@@ -16,7 +16,7 @@ COMMAND, FILES, RIGHTS, INPUT, ELICITATION = (
     "item/tool/requestUserInput", "mcpServer/elicitation/request",
 )  # fmt: skip
 ASKING = (COMMAND, FILES, RIGHTS, INPUT)
-"""The requests that become questions."""
+"""The requests that always become questions."""
 AGENT = "Codex"
 ON_REQUEST = "on-request"
 
@@ -40,6 +40,25 @@ def drafts_of(method: str, params: object, item: Json, policy: str) -> list[Draf
         question_draft(get_path(one, "question"), [get_path(it, "label") for it in get_list(one, "options")])
         for one in get_list(params, "questions")
     ]
+
+
+def is_tool_approval(params: object) -> bool:
+    """Whether a request of an MCP server is Codex's own, about a tool of that server. mam shows no forms of servers."""
+    return any(get_path(params, name, "codex_approval_kind") == "mcp_tool_call" for name in ("_meta", "meta"))
+
+
+def tool_approval(params: object, item: Json) -> Draft:
+    """`item` is the use of the tool, which the request does not name."""
+    about = get_path(params, "_meta") or get_path(params, "meta")
+    given: Json = {"message": get_path(params, "message"), "arguments": get_path(about, "tool_params")}
+    tool = ".".join(str(part) for part in (get_path(params, "serverName"), item.get("tool")) if part)
+    return permission_draft(AGENT, "use a tool of an MCP server", tool, given)
+
+
+def tool_approval_reply(decision: Decision) -> Json:
+    if decision.is_allowed:
+        return {"action": "accept", "content": {}}
+    return {"action": "cancel" if decision.is_undecided else "decline", "content": None}
 
 
 def _command(params: object, policy: str) -> Draft:

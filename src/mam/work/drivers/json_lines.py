@@ -107,14 +107,18 @@ class JsonLinesProgram:
         while line := self._process.stdout.readline(LINE_LIMIT):
             yield line, _parsed(line)
 
-    def close(self) -> int:
-        """Closes its stdin, waits for its end, and ends its group if it stays. Returns its exit code."""
+    def close_input(self) -> None:
+        """It gets no more; some programs then end."""
         with self._writing:
             assert self._process.stdin is not None
             try:
                 self._process.stdin.close()
             except OSError:
                 pass
+
+    def close(self) -> int:
+        """Closes its stdin, waits for its end, and ends its group if it stays. Returns its exit code."""
+        self.close_input()
         try:
             self._process.wait(CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
