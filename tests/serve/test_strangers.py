@@ -151,3 +151,17 @@ def test_no_answer_but_that_to_a_claim_holds_the_claim_id(served: Serving) -> No
     for path in ("/", "/jobs", own, f"{own}/record", "/workers"):
         assert job.claim_id not in browser.get(path).text, path
     assert STEPS["pick_job"](world).headers["mam-claim"]
+
+
+def test_hidden_characters_of_names_show_on_every_page(served: Serving) -> None:
+    """Except in the values of forms, which are sent as they are, and which no one reads as they stand."""
+    import re
+
+    odd, browser = "a\u202eb<i>", page_of(served, "admin")
+    job = served.registry.register(prompt=odd, agent=odd, label=odd, key=odd, model="m").job
+    for path in ("/", "/jobs", "/jobs/new", f"/jobs/{job.job_id}", f"/jobs/{job.job_id}/record", "/workers"):
+        text = re.sub(r' value="[^"]*"', "", browser.get(path).text)
+        text = re.sub(r"<textarea.*?</textarea>", "", text, flags=re.S)
+        shown = re.sub(r"<[^>]*>", "", text)
+        assert "\u202e" not in shown, (path, shown[max(0, shown.index("\u202e") - 200) :][:300])
+        assert "b<i>" not in text, path

@@ -12,6 +12,7 @@ from mam.jobs.record import CHOICES
 from mam.registry.listing import JobFilter
 from mam.util.frozen import Frozen
 from mam.util.human_time import parse_when
+from mam.util.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def command_of(values: Mapping[str, str]) -> str:
             words += [option, values[name].strip()]
     for artifact in values.get("artifacts", "").split():
         words += ["--artifact", artifact]
-    return shlex.join(words)
+    return one_line(shlex.join(words))
 
 
 def _defaults(values: Mapping[str, str], jobs: tuple[Job, ...]) -> dict[str, str]:
