@@ -87,7 +87,7 @@ def test_a_new_job_is_registered(visitor: Visitor, script: bool) -> None:
     page.select_option("#agent", "codex")
     page.fill("#label", "billing")
     page.get_by_role("button", name="Register").click()
-    page.wait_for_url("**/jobs/*done=new")
+    page.wait_for_selector(".note.ok")
     made = visitor.newest()
     assert (made.prompt, made.agent, made.agent_session) == ("Do it\n\nwith **care**", "codex", "billing")
     assert (made.workspace, made.may_ask, made.permissions) == ("fresh", True, "edit")
@@ -108,7 +108,7 @@ def test_a_job_is_edited_and_cancelled_after_a_question(visitor: Visitor) -> Non
     page.get_by_role("link", name="Edit").click()
     page.fill("#e-priority", "7")
     page.get_by_role("button", name="Save").click()
-    page.wait_for_url("**done=edit")
+    page.wait_for_selector(".note.ok")
     assert visitor.job("review").priority == 7
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("dialog").get_by_role("button", name="Leave it").click()
@@ -136,7 +136,7 @@ def test_a_failure_is_retried_and_seen(visitor: Visitor) -> None:
     assert (visitor.job("notes").seen or {})["by"] == "local"
     page.goto(f"{visitor.server.url}/jobs/{visitor.ids['notes']}")
     page.get_by_role("button", name="Retry").click()
-    page.wait_for_url("**done=retry")
+    page.wait_for_selector(".note.ok")
     assert visitor.newest().retry_of == visitor.ids["notes"]
 
 
@@ -144,7 +144,7 @@ def test_the_composer_continues_an_ended_job_and_answers_one_that_asks(visitor: 
     page = visitor.open(f"/jobs/{visitor.ids['flaky']}")
     page.fill("#composer textarea", "Also test the end of the year")
     page.get_by_role("button", name="Send", exact=True).click()
-    page.wait_for_url("**done=continue")
+    page.wait_for_selector(".note.ok")
     assert (visitor.newest().continues, visitor.newest().prompt) == (
         visitor.ids["flaky"],
         "Also test the end of the year",
@@ -152,7 +152,7 @@ def test_the_composer_continues_an_ended_job_and_answers_one_that_asks(visitor: 
     page.goto(f"{visitor.server.url}/jobs/{visitor.ids['login']}")
     page.fill("#composer textarea", "use the test database")
     page.get_by_role("button", name="Deny with this", exact=True).click()
-    page.wait_for_url("**done=deny")
+    page.wait_for_selector(".note.ok")
     assert questions_of(visitor.job("login"))[0].reason == "use the test database"
 
 
@@ -168,7 +168,7 @@ def test_comments_on_lines_go_back_as_one_continuation(visitor: Visitor) -> None
     page.locator("details[data-path='report.md'] tr.add").first.get_by_role("button").click()
     page.keyboard.type("Which ticket?")
     page.get_by_role("button", name="Send as one continuation").click()
-    page.wait_for_url("**done=review")
+    page.wait_for_selector(".note.ok")
     made = visitor.newest()
     assert made.continues == visitor.ids["flaky"]
     assert (
@@ -189,7 +189,7 @@ def test_a_comment_on_an_earlier_state_is_outdated(visitor: Visitor) -> None:
     page.reload()
     assert page.get_by_text("line 8, of an earlier state of the file").is_visible()
     page.get_by_role("button", name="Send as one continuation").click()
-    page.wait_for_url("**done=review")
+    page.wait_for_selector(".note.ok")
     assert "tests/test_calendar.py, line 8 (of an earlier state of the file):" in visitor.newest().prompt
 
 
@@ -200,7 +200,7 @@ def test_a_review_without_script_has_one_comment_and_a_remark(visitor: Visitor) 
     page.fill("#c-line", "3")
     page.fill("#c-text", "sort this")
     page.get_by_role("button", name="Send as one continuation").click()
-    page.wait_for_url("**done=review")
+    page.wait_for_selector(".note.ok")
     assert "tests/test_calendar.py, line 3:\nsort this" in visitor.newest().prompt
     assert "the whole change:\nGood work" in visitor.newest().prompt
 
@@ -211,8 +211,13 @@ def test_a_label_is_paused_and_resumed_and_a_worker_drained(visitor: Visitor) ->
     page.wait_for_selector("text=label reviews paused")
     assert [pause.label for pause in visitor.registry.store.pauses()] == ["reviews"]
     page.get_by_role("button", name="Resume").click()
-    page.wait_for_url("**done=resume")
+    page.wait_for_selector(".note:has-text('Resumed')")
     assert visitor.registry.store.pauses() == []
+    page.goto(f"{visitor.server.url}/jobs/{visitor.ids['importer']}")
+    page.get_by_role("button", name="Pause claude-code").click()
+    page.wait_for_selector(".note:has-text('Paused')")
+    assert [pause.agent for pause in visitor.registry.store.pauses()] == ["claude-code"]
+    page.goto(f"{visitor.server.url}/workers")
     page.get_by_role("button", name="Drain").first.click()
     page.wait_for_selector(".chip:has-text('draining')")
 

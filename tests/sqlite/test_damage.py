@@ -31,6 +31,7 @@ REFUSED = {
     "a status that is none": "status = 'asleep'",
     "a running job without a lease": "status = 'running', lease_expires_at = NULL",
     "a count below zero": "attempt = -1",
+    "no timeout": "timeout_sec = NULL",
     "artifacts that are an object": "expected_artifacts = '{}'",
 }
 VERBS: dict[str, Callable[[Registry], object]] = {

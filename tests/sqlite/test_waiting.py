@@ -10,6 +10,8 @@ import pytest
 
 from mam.jobs.pause import Pause
 from mam.stores.sqlite.database import open_database
+from mam.stores.sqlite.store import SqliteStore
+from tests.waiting import await_that
 
 if TYPE_CHECKING:
     from tests.sqlite.conftest import StoreFile
@@ -47,6 +49,26 @@ def test_a_pause_wakes_followers_without_a_journal_entry(store_file: StoreFile) 
     others.resume("shell", None)
     assert mine.store.wait(offset, LONG)
     assert mine.store.end_offset() == offset
+
+
+def test_closing_a_store_ends_the_wait_of_another_thread(store_file: StoreFile) -> None:
+    store = store_file.open().store
+    assert isinstance(store, SqliteStore)
+    offset, ended = store.end_offset(), list[bool | Exception]()
+
+    def wait() -> None:
+        try:
+            store.wait(offset, 0)
+            ended.append(store.wait(offset, LONG))
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    await_that(lambda: any(watch._waits for watch in store._watches.values()))
+    store.close()
+    thread.join(LONG / 2)
+    assert ended == [False]
 
 
 def test_a_restarted_log_still_wakes_followers(store_file: StoreFile) -> None:

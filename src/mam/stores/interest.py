@@ -30,6 +30,8 @@ class Interest(Frozen):
     labels: tuple[str, ...]
     is_free: Callable[[], bool] = lambda: True
     holds: Callable[[str], bool] = lambda _job_id: False
+    own_pause: Callable[[], float] = lambda: 0.0
+    """For how many seconds it may leave what it did itself to jobs that it holds, of which it knows already."""
 
 
 class News(Frozen):
@@ -53,26 +55,37 @@ def parse_news(text: str) -> News | None:
 
 
 class Prospect:
-    """Whether and when one process looks for work."""
+    """Whether and when one process looks for work, and at what became of the jobs that it holds."""
 
     def __init__(self) -> None:
-        self.looks_at = NEVER
-        """By the monotonic clock; NEVER when there is nothing to look for."""
+        self._work_at = self._held_at = NEVER
         self._jobs = 0
 
-    def hear(self, news: News, interest: Interest) -> None:
+    @property
+    def looks_at(self) -> float:
+        """By the monotonic clock; NEVER when there is nothing to look for."""
+        return min(self._work_at, self._held_at)
+
+    def look_now(self) -> None:
+        self._held_at = 0.0
+
+    def hear(self, news: News, interest: Interest, *, is_own: bool = False) -> None:
+        """`is_own`: this process did it."""
         if interest.holds(news.job_id):
-            self.looks_at = 0.0
+            pause = interest.own_pause() if is_own else 0.0
+            self._held_at = min(self._held_at, time.monotonic() + pause) if pause else 0.0
         elif not interest.is_free() or (news.label and news.label not in interest.labels):
             return
         elif news.status == RUNNING:
             self._jobs -= 1
             if self._jobs <= 0:
-                self.forget()
+                self._work_at, self._jobs = NEVER, 0
         elif news.status in (PENDING, WAITING) or not news.label:
             self._jobs += 1
             longest = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * (news.waiting - 1))
-            self.looks_at = min(self.looks_at, time.monotonic() + random.uniform(0, max(0.0, longest)))  # noqa: S311 - not a secret
+            self._work_at = min(self._work_at, time.monotonic() + random.uniform(0, max(0.0, longest)))  # noqa: S311 - not a secret
 
     def forget(self) -> None:
-        self.looks_at, self._jobs = NEVER, 0
+        """It looks now."""
+        self._work_at = self._held_at = NEVER
+        self._jobs = 0

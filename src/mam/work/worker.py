@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _AWAY_SECONDS = 1.0
 DRAIN, DRAIN_NOW = "drain", "now"
 """When a worker stops on its own: when no job of its labels is left, or when none can be claimed now."""
+OWN_PAUSE_SECONDS = 0.5
+"""How long the audit log may lag behind what the worker wrote."""
+
 SHUT_SECONDS = 1.0
 """How often the worker checks again a live session that cannot take a job."""
 
@@ -75,7 +78,9 @@ class Worker:
         self._stopping = False
         self._next_label = 0
         self._host = os.uname().nodename
-        interest = Interest(labels=options.labels, is_free=self._is_free, holds=self._follows)
+        interest = Interest(
+            labels=options.labels, is_free=self._is_free, holds=self._follows, own_pause=self._own_pause
+        )
         self._presence = Presence(context, options, self._obey)
         self._follower = JournalFollower(context.registry.store, shadow, self._on_change, self._is_free, interest)
 
@@ -256,6 +261,10 @@ class Worker:
         if self._relays is not None and self._relays.is_sending:
             return True
         return job_id == self._options.job_id or any(job_id == held.job.job_id for held in list(self._attempts))
+
+    def _own_pause(self) -> float:
+        """The worker knows what it wrote itself. A relay has to read it at once, the audit log a while later."""
+        return 0.0 if self._relays is not None and self._relays.is_sending else OWN_PAUSE_SECONDS
 
     def _read_job(self, job_id: str) -> Job | None:
         try:

@@ -95,6 +95,8 @@ class JobPage(Frozen):
     spent: tuple[tuple[str, str], ...]
     actions: dict[str, Action]
     can_be_judged: bool
+    pause: str
+    """The agent whose claims can be paused from here; empty for a job that has ended."""
 
 
 def job_page(
@@ -128,6 +130,7 @@ def job_page(
         relatives=tuple(_relative(one.relation, one.job_id, one.status) for one in relatives),
         more_children=max(0, overview.children - len(children)), spent=_spent(job),
         actions=can_be_seen, can_be_judged=_can_be_judged(overview),
+        pause="" if job.status.ended else job.agent,
     )  # fmt: skip
 
 

@@ -62,15 +62,23 @@ def needs_me(registry: AuthorizedRegistry) -> NeedsMe:
     questions = tuple(
         question_row(one, now.wall_ms, last_sentence(registry, one.job)) for one in asked[:QUESTIONS_SHOWN]
     )
-    failed = unseen_failures(registry)
+    failed, people = _failures_and_people(registry)
     counts = _counts(registry)
     return NeedsMe(
         questions=questions, more_questions=max(0, len(asked) - QUESTIONS_SHOWN),
         failures=tuple(_own(registry, job) for job in failed[:FAILURES_SHOWN]),
         more_failures=len(failed) > FAILURES_SHOWN,
-        mine=tuple(_own(registry, job) for job in jobs_for_people(registry)),
+        mine=tuple(_own(registry, job) for job in people),
         counts=counts, is_first=registry.viewer.may(READ) and not any(counts.values()),
     )  # fmt: skip
+
+
+def _failures_and_people(registry: AuthorizedRegistry) -> tuple[list[Job], list[Job]]:
+    """Nothing for a viewer that may only answer questions."""
+    try:
+        return unseen_failures(registry), jobs_for_people(registry)
+    except NotAllowed:
+        return [], []
 
 
 def _counts(registry: AuthorizedRegistry) -> dict[str, int]:

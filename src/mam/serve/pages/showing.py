@@ -29,7 +29,8 @@ LOOKED_COOKIE = "mam-looked"
 
 
 def home(visit: Visit, note: Note | None = None, status: int = 200) -> Response:
-    return visit.page("needs_me.html", "home", status=status, note=note, view=needs_me(visit.registry))
+    view = needs_me(visit.registry)
+    return visit.page("needs_me.html", "home", status=status, note=note, view=view, waiting=view.count)
 
 
 def jobs(visit: Visit) -> Response:
@@ -69,7 +70,8 @@ def record(visit: Visit) -> Response:
 def edit(visit: Visit, problem: str = "", status: int = 200) -> Response:
     found = visit.registry.get(visit.path("job"))
     action = actions_of(found, visit.viewer)["edit"]
-    values = visit.values() or {"prompt": found.prompt, "label": found.agent_session, "priority": str(found.priority)}
+    known = {"prompt": found.prompt, "label": found.agent_session, "priority": str(found.priority), "at": ""}
+    values = {**known, **visit.values()}
     return visit.page(
         "edit.html",
         "jobs",

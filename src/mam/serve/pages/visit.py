@@ -72,9 +72,11 @@ class Visit:
     ) -> Response:
         from mam.serve.pages.waiting import waiting_count
 
+        if "waiting" not in values:
+            values["waiting"] = waiting_count(self.registry)
         return render(
             self.server, self.request, template, status=status, here=here, viewer=self.viewer,
-            note=note or done_note(self), waiting=waiting_count(self.registry), can_answer=self.viewer.may(ANSWER),
+            note=note or done_note(self), can_answer=self.viewer.may(ANSWER),
             is_admin=self.viewer.may(ADMIN), events_url=f"{self.server.settings.path_prefix}/api/v1/events", **values,
         )  # fmt: skip
 
@@ -143,6 +145,8 @@ def _to_login(server: Server, request: Request) -> Response:
 
 
 def _parsed(request: Request, data: bytes) -> dict[str, list[str]]:
+    if not data:
+        return {}
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise BadInput(why="a form is sent as application/x-www-form-urlencoded")

@@ -25,16 +25,21 @@ def unseen_failures(reading: AuthorizedReading) -> list[Job]:
 
 
 def jobs_for_people(reading: AuthorizedReading) -> list[Job]:
-    """The open jobs whose agent is a person. Their label is looked at first, as most have no other one."""
-    own = islice(reading.select(JobFilter(query=Query(statuses=OPEN, label=HUMAN), agent=HUMAN)), OWN_SHOWN)
+    """The open jobs whose agent is a person: the queue of their usual label, and those among the latest open jobs."""
+    store = reading.registry.store
+    queued = [reading.registry.get_exact(one.job_id) for one in store.queue(HUMAN)[:OWN_SHOWN]]
     latest = islice(reading.select(JobFilter(query=Query(statuses=OPEN))), LOOKED_AT)
-    found = {job.job_id: job for job in [*own, *(job for job in latest if job.agent == HUMAN)]}
+    found = {job.job_id: job for job in [*queued, *latest] if job.agent == HUMAN and reading.may_see(job)}
     return list(found.values())[:OWN_SHOWN]
 
 
 def waiting_count(reading: AuthorizedReading) -> int:
+    """A viewer that may only answer has the questions alone."""
     try:
-        asked = len(reading.questions())
-        return asked + min(FAILURES_SHOWN, len(unseen_failures(reading))) + len(jobs_for_people(reading))
+        count = len(reading.questions())
     except NotAllowed:
         return 0
+    try:
+        return count + min(FAILURES_SHOWN, len(unseen_failures(reading))) + len(jobs_for_people(reading))
+    except NotAllowed:
+        return count

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from mam.access.grant import ADMIN
 from mam.errors import MamError
+from mam.jobs.draft import draft_job
 from mam.jobs.pause import Pause
+from mam.jobs.record import MAX_COUNT
 from mam.jobs.status import PENDING
 from mam.jobs.workers import DRAIN, STOP
 from mam.serve.pages.moments import When, age, ago
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from mam.stores.port import QueuedJob
 
 LABELS_SHOWN, SESSIONS_SHOWN, RATE_LOOKED_AT, HOUR_MS = 200, 200, 2_000, 3_600_000
+QUEUED_READ = 20_000
+"""Pending jobs that are read for their ages."""
 _STATES = {None: "live", DRAIN: "draining", STOP: "stopping"}
 
 
@@ -126,9 +132,7 @@ def _worker(holder: Holder, now_ms: int) -> WorkerRow:
 def _labels(
     registry: AuthorizedRegistry, holders: list[Holder], pauses: list[Pause], now_ms: int
 ) -> tuple[LabelRow, ...]:
-    queues: dict[str, list[QueuedJob]] = {}
-    for queued in registry.registry.store.queue():
-        queues.setdefault(queued.label, []).append(queued)
+    queues = _queues(registry)
     served = [label for holder in holders if holder.worker is not None for label in holder.worker.labels]
     ended = _ended_in_last_hour(registry, now_ms)
     names = sorted({*queues, *served, *ended, *(one.label for one in pauses if one.label)})[:LABELS_SHOWN]
@@ -136,12 +140,36 @@ def _labels(
     for name in names:
         queue = queues.get(name, [])
         pause = next((one for one in pauses if one.label in (None, name) and one.agent is None), None)
-        rows.append(LabelRow(
-            name=name, depth=len(queue), oldest=_oldest(registry, queue, now_ms),
-            ended_per_hour=ended.get(name, 0), workers=served.count(name),
-            pause="" if pause is None else describe(pause), is_own_pause=pause is not None and pause.label == name,
-        ))  # fmt: skip
+        rows.append(
+            LabelRow(
+                name=name,
+                depth=len(queue) or _depth(registry, name),
+                oldest=_oldest(registry, queue, now_ms),
+                ended_per_hour=ended.get(name, 0),
+                workers=served.count(name),
+                pause="" if pause is None else describe(pause),
+                is_own_pause=pause is not None and pause.label == name,
+            )
+        )
     return tuple(rows)
+
+
+def _queues(registry: AuthorizedRegistry) -> dict[str, list[QueuedJob]]:
+    """The pending jobs of each label. Of very many, the labels of the latest jobs alone, without their queues."""
+    store = registry.registry.store
+    if store.counts().get(PENDING, 0) > QUEUED_READ:
+        latest = islice(registry.registry.select(Query()), RATE_LOOKED_AT)
+        return {job.agent_session: [] for job in latest}
+    queues: dict[str, list[QueuedJob]] = {}
+    for queued in store.queue():
+        queues.setdefault(queued.label, []).append(queued)
+    return queues
+
+
+def _depth(registry: AuthorizedRegistry, label: str) -> int:
+    """How many jobs would be claimed before the least one of all, which the database counts quickly."""
+    least = draft_job(job_id="depth", prompt="-", agent="-", label=label, priority=-1000)
+    return registry.registry.store.ahead_of(least.replace(number=MAX_COUNT))
 
 
 def _oldest(registry: AuthorizedRegistry, queue: list[QueuedJob], now_ms: int) -> When | None:

@@ -230,7 +230,7 @@ class Client:
 
     def _use(self, connection: Connection) -> Connection:
         self._connection = connection
-        connection.add_notify_handler(lambda said: self.listener.hear(said.payload))
+        connection.add_notify_handler(lambda said: self.listener.hear(said.payload, said.pid))
         self.connections += 1
         self._work = None if self._server.is_pooled else Work(process=connection.info.backend_pid)
         if self._lost_work is not None:

@@ -114,14 +114,16 @@ class Listener:
                 return None
             connection.pgconn.consume_input()
             while found := connection.pgconn.notifies():
-                self.hear(found.extra.decode())
+                self.hear(found.extra.decode(), found.be_pid)
             return connection.fileno()
 
-    def hear(self, text: str) -> None:
-        news = parse_news(text)
+    def hear(self, text: str, process: int) -> None:
+        """`process`: that of the server which said it."""
+        news, connection = parse_news(text), self._connection
+        is_own = connection is not None and process == connection.info.backend_pid
         if news is not None:
             for waiter in list(self._waiters.values()):
-                waiter.hear(news)
+                waiter.hear(news, is_own=is_own)
 
     def wake(self) -> None:
         """The connection is gone."""
@@ -173,11 +175,11 @@ class Waiter:
         self._drain()
         return self._is_closed
 
-    def hear(self, news: News) -> None:
+    def hear(self, news: News, *, is_own: bool) -> None:
         if self.interest is None:
-            self._prospect.looks_at = 0.0
+            self._prospect.look_now()
         else:
-            self._prospect.hear(news, self.interest)
+            self._prospect.hear(news, self.interest, is_own=is_own)
         self.wake()
 
     def wake(self) -> None:
