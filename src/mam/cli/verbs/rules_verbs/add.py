@@ -5,8 +5,8 @@
   mam rules add deny --reason "use a branch" -- git push
   mam rules add ask --first -- npm publish
 
-A worker reads the rules when it starts. The words after -- are the first words of a command. `allow` needs a tool or such words, and a terminal: no script or
-agent can add it.
+The words after -- are the first words of a command. `allow` needs a tool or such words, and a terminal: no script or
+agent can add it. A worker reads the rules when it starts.
 """
 
 from __future__ import annotations
