@@ -5,7 +5,7 @@
   mam rules add deny --reason "use a branch" -- git push
   mam rules add ask --first -- npm publish
 
-The words after -- are the first words of a command. `allow` needs a tool or such words, and a terminal: no script or
+A worker reads the rules when it starts. The words after -- are the first words of a command. `allow` needs a tool or such words, and a terminal: no script or
 agent can add it.
 """
 
