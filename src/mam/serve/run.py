@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     """An application and the socket at which it listens."""
 
 BACKLOG = 512
+SEND_BUFFER = 1 << 18
+"""Bytes that the kernel keeps for a reader. It would keep megabytes for each of a thousand slow ones."""
 
 
 def bind(settings: ServeSettings) -> socket.socket:
@@ -37,6 +39,7 @@ def bind(settings: ServeSettings) -> socket.socket:
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # connections inherit it
         listening.bind((settings.host, settings.port))
         listening.listen(BACKLOG)
     except OSError as error:
