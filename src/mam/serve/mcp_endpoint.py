@@ -43,10 +43,13 @@ def mcp_routes(server: Server) -> list[Route]:
                 note_failure(server, request)
             return problem_response(facts_of(error), server.settings.path_prefix)
 
-    return [Route("/mcp", endpoint, methods=["POST"], name="mcp")]
+    return [Route("/mcp", endpoint, methods=["POST", "GET", "DELETE"], name="mcp")]
 
 
 async def _answer(server: Server, request: HttpRequest) -> Response:
+    if request.method != "POST":
+        # Older versions of the protocol have a stream and sessions here; mam needs neither.
+        raise Problem(405, "The tools for agents are called with POST.", headers={"allow": "POST"})
     refuse_guessing(server, request)
     viewer = await server.call(lambda: server.find_viewer(*credentials_of(server, request)))
     body = await request.body()
