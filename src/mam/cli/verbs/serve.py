@@ -8,7 +8,7 @@ give a certificate. SIGTERM and Ctrl-C end it after the requests that run.
 
   mam serve
   mam serve --open
-  mam serve --behind-proxy --public-url https://mam.example.org
+  mam serve --behind-proxy --public-url https://mam.example
 """
 
 from __future__ import annotations
