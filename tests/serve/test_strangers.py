@@ -14,6 +14,8 @@ from mam.stores.port import Query
 from tests.serve.flows import STEPS, World
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import httpx
 
     from mam.stores.port import ClaimRequest
@@ -165,3 +167,23 @@ def test_hidden_characters_of_names_show_on_every_page(served: Serving) -> None:
         shown = re.sub(r"<[^>]*>", "", text)
         assert "\u202e" not in shown, (path, shown[max(0, shown.index("\u202e") - 200) :][:300])
         assert "b<i>" not in text, path
+
+
+def test_half_a_character_is_refused_before_a_store_sees_it(tmp_path: Path) -> None:
+    """JSON can write it; a database cannot."""
+    from mam.registry import Registry
+    from mam.stores.files.store import FilesStore, create_files_store
+    from tests.serve.serving import serving
+
+    json = {"content-type": "application/json"}
+    listing = rb'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","arguments":{"label":"\ud800"}}}'
+    place = str(tmp_path / "jobs")
+    create_files_store(place)
+    with serving(Registry(FilesStore(place))) as served:
+        client = served.client("admin", name="boss")
+        paused = client.post("/pauses", content=rb'{"reason":"\ud800"}', headers=json)
+        listed = client.post(f"{served.url}/mcp", content=listing, headers=json)
+
+        assert paused.status_code == 422
+        assert "not valid UTF-8" in listed.json()["result"]["content"][0]["text"]
+        assert served.registry.store.pauses() == []
