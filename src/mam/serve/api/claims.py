@@ -7,6 +7,7 @@ from mam.events.event import EVENTS
 from mam.jobs.input_rules import TEXT_LIMIT as RESULT_LIMIT
 from mam.jobs.question import CHOICES_LIMIT, KINDS, TEXT_LIMIT, Draft
 from mam.serve.api.shown import etag_of_job
+from mam.serve.auth import credentials_of
 from mam.serve.call import Answer
 from mam.serve.problems import Problem
 from mam.serve.route import Route
@@ -89,6 +90,7 @@ async def pick(call: Call) -> Answer:
         if left <= 0 or hub.is_stopped:
             return await server.call(_nothing, call, request)
         await hub.wait_for_label(request.label, number, min(left, _LOOK_SECONDS))
+        await server.call(server.find_viewer, *credentials_of(server, call.request))  # it may have been revoked
         number = hub.last
         job = await server.call(call.rights.claim, request)
 
