@@ -34,6 +34,7 @@ NEEDS = (
     Need("mosquitto_passwd", "mosquitto", "a broker with passwords"),
     Need("mosquitto_pub", "mosquitto-clients", "a publisher that is not mam"),
     Need("mosquitto_sub", "mosquitto-clients", "a subscriber that is not mam"),
+    Need("nginx", "nginx-light", "a proxy with TLS before the server"),
     Need("npm", "npm", "the checker of accessibility, and the real coding agents"),
     Need("openssl", "openssl", "certificates and signatures"),
     Need("pgbouncer", "pgbouncer", "a pooler before PostgreSQL"),

@@ -69,6 +69,7 @@ def test_every_verb_can_be_completed(
             "admin",
             "config",
             "inbox",
+            "plugin",
             "rules",
             "skill",
             "token",

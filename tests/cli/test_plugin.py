@@ -171,3 +171,17 @@ def test_an_edit_and_its_reversal() -> None:
     toml = Wanted(path="f", kind=TOML, values=((("t", "k"), {"args": ["a"]}),))
     assert reverted(toml, None, applied(toml, None)) is None
     assert "# kept" in (reverted(toml, "# kept\n", applied(toml, "# kept\n") + "n = 1\n") or "")
+
+
+def test_a_link_of_a_repository_to_a_file_of_the_user_is_left_alone(mam: Mam) -> None:
+    precious = mam.home / "precious"
+    precious.write_text("mine\n", "utf-8")
+    subprocess.run(["git", "init", "-q", str(mam.here)], check=True)
+    skill = mam.here / ".claude/skills/mam/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.symlink_to(precious)
+
+    refused = mam("plugin", "install", "--agent", "claude-code", "--project", "--yes")
+
+    refused.failed(1, "outside of this project")
+    assert precious.read_text("utf-8") == "mine\n"

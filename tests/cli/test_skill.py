@@ -75,6 +75,7 @@ def test_for_the_user(mam: Mam) -> None:
 
 
 def test_a_changed_file_is_never_replaced_unasked(mam: Mam) -> None:
+    (mam.here / ".git").mkdir()
     mam("skill", "install", "--yes")
     mine, linked = (mam.here / place / "skills/mam/SKILL.md" for place in (".claude", ".agents"))
     mine.write_text("my own", "utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
@@ -214,3 +215,34 @@ def test_a_key_makes_a_repeat_harmless(mam: Mam) -> None:
     assert first == second == other["job_id"]
     assert "it has another prompt" in other["note"]
     assert without[0] != without[1]
+
+
+def test_a_question_outside_of_a_job_is_a_job_for_a_person(mam: Mam) -> None:
+    with mcp(mam) as client:
+        asked = {"question": "Which database?", "choices": ["sqlite", "mysql"]}
+        number = client.request("tools/call", {"name": "ask", "arguments": asked})
+        (job,) = client.call("list")["jobs"]
+        mam("answer", job["job_id"], "mysql")
+        answer = client.answer_to(number)["result"]["structuredContent"]
+        again = client.call("ask", question="", id=job["job_id"])
+        assert "no deadline" in client.fails("ask", question="Now?", deadline=10)
+
+    assert job["agent"] == "human"
+    assert answer == again == {"id": job["job_id"], "state": "answered", "answer": "mysql"}
+
+
+def test_each_session_of_an_agent_costs_little_memory(mam: Mam) -> None:
+    with mcp(mam) as client:
+        client.ask("server/discover")
+        client.ask("tools/list")
+        first = _megabytes(client)
+        job = client.call("submit", prompt="p", agent="codex")["job_id"]
+        client.call("wait", ids=[job], seconds=0)
+        assert _megabytes(client) <= 40
+    assert first <= 40
+
+
+def _megabytes(client: McpClient) -> float:
+    """The most that the process has had in memory."""
+    status = Path(f"/proc/{client.process.pid}/status").read_text("ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024

@@ -183,14 +183,26 @@ def test_permissions_are_answered_elsewhere_unless_the_user_says_so(mam: Mam) ->
     assert mam("get", job, "--json").json["questions"][0]["answer"] == "allow"
 
 
-def _ask_permission(mam: Mam, job: str) -> None:
+def test_nobody_allows_what_a_form_cannot_show_whole(mam: Mam) -> None:
+    job = mam("register", "p", "--agent", "codex").line
+    mam("pick", "-s", "codex")
+    _ask_permission(mam, job, command=f"echo {'x' * 5_000}; git push --force")
+    mam("config", "set", "questions.mcp_permission", "true")
+    with mcp(mam, capabilities=BOTH) as client:
+        assert _state(client, job)["status"] == "working"
+        client.ask("tasks/update", {"taskId": job, "inputResponses": {f"{job}.1": _accept("allow")}})
+
+    assert mam("get", job, "--json").json["questions"][0].get("answer") is None
+
+
+def _ask_permission(mam: Mam, job: str, command: str = "git push") -> None:
     from mam import questions
     from mam.jobs.question import Draft
     from mam.registry import Registry
     from mam.stores.files.store import FilesStore
 
     store = FilesStore(str(mam.here / ".mam/jobs"))
-    draft = Draft(kind="permission", text="It wants to run a command.", tool="Bash", input={"command": "git push"})
+    draft = Draft(kind="permission", text="It wants to run a command.", tool="Bash", input={"command": command})
     questions.ask(Registry(store), job, draft, attempt=1)
     store.close()
 

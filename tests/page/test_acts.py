@@ -26,7 +26,7 @@ def test_an_answer_goes_on_to_the_next_question(visitor: Visitor) -> None:
     assert "Migrate the invoices" in page.evaluate("document.activeElement.textContent")
     assert page.title().startswith("(2) ")
     page.get_by_role("button", name="legacy_currency").click()
-    page.wait_for_selector("h1:has-text('1 failure')")
+    page.wait_for_selector("h1:text-is('1 failure')")
     assert questions_of(visitor.job("invoices"))[0].answer == "legacy_currency"
 
 
@@ -132,7 +132,7 @@ def test_selected_jobs_are_acted_on_together(visitor: Visitor) -> None:
 def test_a_failure_is_retried_and_seen(visitor: Visitor) -> None:
     page = visitor.live("/")
     page.locator(f"#job-{visitor.ids['notes']}").get_by_role("button", name="Seen").click()
-    page.wait_for_selector("h1:has-text('2 questions')")
+    page.wait_for_selector("h1:text-is('2 questions')")
     assert (visitor.job("notes").seen or {})["by"] == "local"
     page.goto(f"{visitor.server.url}/jobs/{visitor.ids['notes']}")
     page.get_by_role("button", name="Retry").click()

@@ -251,7 +251,7 @@ def test_an_agent_reports_through_its_door(office: Office) -> None:
 
     assert job["status"] == "completed", job["reason"]
     assert job["result"] == "said by the agent"
-    assert "sandbox" not in office.mam("output", job["job_id"]).out
+    assert "keeps this command away" not in office.mam("output", job["job_id"]).out
 
 
 def test_in_codex_sandbox_the_last_message_counts_and_the_brief_states_why(tmp_path: Path, model: ModelServer) -> None:

@@ -22,7 +22,7 @@ def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
         case.query = {**query, "follow": "false"}
     if query.get("timeout") not in (None, 0) and case.operation.path == "/jobs/{job}/wait":
         case.query = {**query, "timeout": 0}
-    if isinstance(case.body, dict) and isinstance(case.body.get("wait"), int) and 0 < case.body["wait"] <= 300:
+    if isinstance(case.body, dict) and isinstance(case.body.get("wait"), (int, float)) and 0 < case.body["wait"] <= 300:
         case.body = {**case.body, "wait": 0}
     if query.get("unseen") in (True, "true"):  # it goes with neither of these, which a schema cannot say
         case.query = {name: value for name, value in query.items() if name not in ("status", "archived")}

@@ -18,6 +18,7 @@ from mam.jobs.status import PENDING
 from mam.machine.processes import ProcessId
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.work.adapters import installed_agents, load_adapter
+from mam.work.adapters.claude_code import ClaudeCodeAdapter
 from mam.work.reports.report import RESULT_LIMIT
 from mam.work.workdir import WorkDir
 from tests.unit.jobs import running
@@ -243,8 +244,15 @@ def test_with_the_switch_off_a_limit_is_an_error(replay: Replay, tmp_path: Path)
     assert shop.store.pauses() == []
 
 
+@pytest.fixture
+def starts_as_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recorded program cannot ask, so it is started as for a job that may not. At a limit it is mam that asks."""
+    monkeypatch.setattr(ClaudeCodeAdapter, "asking", lambda _adapter, _start: None)
+
+
 @pytest.mark.parametrize("replay", ["claude-code"], indirect=True)
 @pytest.mark.parametrize("answer", ["wait", "retry", "fail", "deny"])
+@pytest.mark.usefixtures("starts_as_recorded")
 def test_a_person_decides_at_a_limit(replay: Replay, tmp_path: Path, answer: str) -> None:
     """The agent is paused and its job asks; a job that may not ask waits."""
     create_files_store(str(tmp_path / "jobs"))
@@ -266,6 +274,7 @@ def test_a_person_decides_at_a_limit(replay: Replay, tmp_path: Path, answer: str
 
 
 @pytest.mark.parametrize("replay", ["claude-code"], indirect=True)
+@pytest.mark.usefixtures("starts_as_recorded")
 def test_a_worker_that_leaves_takes_its_question_back(replay: Replay, tmp_path: Path) -> None:
     create_files_store(str(tmp_path / "jobs"))
     shop = Shop(FilesStore(str(tmp_path / "jobs")), tmp_path, Config(on_limit="ask"))

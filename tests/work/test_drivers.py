@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mam.conversation.claude_code import ClaudeCodeConversation
+from mam.conversation.codex import CodexConversation
+from mam.conversation.items import Asked, Notice
+from mam.conversation.opencode import OpenCodeConversation
+from mam.conversation.reader import ConversationReader, read_all
 from mam.jobs.question import PERMISSION, QUESTION, TEXT_LIMIT, check_draft
+from mam.jobs.rules import first_match, rule_from_fields
 from mam.work.asking.port import Decision
 from mam.work.drivers import claude_hook, claude_requests, codex_requests, opencode_requests
 from mam.work.drivers.codex_items import CodexItems
@@ -16,6 +22,9 @@ from mam.work.drivers.opencode_events import OpenCodeEvents
 from mam.work.reports.codex import CodexReader, read_rollout
 from mam.work.reports.opencode import OpenCodeReader
 from mam.work.reports.report import Reader
+
+if TYPE_CHECKING:
+    from mam.conversation.items import Item
 
 ALLOWED = Decision(outcome="allow", decided="person", question=1)
 DENIED = Decision(outcome="deny", decided="person", reason="use a branch", question=1)
@@ -67,6 +76,16 @@ def test_an_input_that_no_question_can_hold_says_what_is_left_out() -> None:
 def test_any_input_fits() -> None:
     for given in ({"x": ["a" * 100] * 20_000}, {f"k{n}": "v" * 50 for n in range(20_000)}, {"x": "\0\ud800"}):
         check_draft(permission_draft("X", "do it", "tool", given))
+
+
+def test_a_command_among_much_else_is_still_one_for_the_rules() -> None:
+    """Otherwise a rule about a tool would allow any command of it."""
+    rule = rule_from_fields({"do": "allow", "tool": "shell"})
+    rest = {f"k{n}": "v" * 50 for n in range(20_000)}
+    for command, is_allowed in (("git status", True), ("git status; rm x", False), ("git " + "x" * 500_000, False)):
+        for given in ({"command": command}, {"command": command, "rest": rest}):
+            draft = permission_draft("Codex", "run a command", "shell", given)
+            assert (first_match([rule], "codex", draft) is not None) is is_allowed
 
 
 def test_a_small_input_is_shown_as_it_is() -> None:
@@ -319,6 +338,36 @@ def test_a_hook_prints_nothing_if_no_one_needs_an_answer() -> None:
     # Its dialog asks for the question itself, and other hooks are none of its business.
     assert claude_hook.answer({**HOOK, "tool_name": "AskUserQuestion"}, OneAnswer(ALLOWED), lambda: False) is None
     assert claude_hook.answer({"hook_event_name": "Stop"}, OneAnswer(ALLOWED), lambda: False) is None
+
+
+# -- what a person sees of it ----------------------------------------------------------------------------------------
+
+
+def shown(reader: ConversationReader, lines: list[dict[str, Any]]) -> list[Item]:
+    from mam.util.encoding import to_bytes
+
+    return list(read_all(reader, [to_bytes(line) + b"\n" for line in lines]))
+
+
+def test_a_conversation_shows_the_question_and_the_answer() -> None:
+    draft = opencode_requests.permission_of(ASKED)
+    for decision, text in ((DENIED, "answered: deny: use a branch"), (ALLOWED, "answered: allow")):
+        lines = [asked_line("call_1", draft), answered_line("call_1", draft, decision)]
+        assert shown(CodexConversation(), lines) == [Asked(question=draft.text), Notice(text=text)]
+
+
+def test_a_question_that_the_agent_shows_itself_is_shown_once() -> None:
+    draft = question_draft("Which?", ["Yes", "No"])
+    lines = [asked_line("call_1", draft), answered_line("call_1", draft, ANSWERED)]
+    state = {"status": "completed", "input": {"questions": [CHOICE]}}
+    part = {"type": "tool", "tool": "question", "callID": "call_1", "state": state}
+    opencode = {"type": "tool_use", "sessionID": "s", "part": part}
+    block = {"type": "tool_use", "id": "call_1", "name": "AskUserQuestion", "input": ASKS["input"]}
+    claude = {"type": "assistant", "message": {"content": [block]}}
+
+    for items in (shown(OpenCodeConversation(), [*lines, opencode]), shown(ClaudeCodeConversation(), [claude, *lines])):
+        assert [item for item in items if isinstance(item, Asked)] == [Asked(question="Which?", choices=("Yes", "No"))]
+        assert Notice(text="answered: No") in items
 
 
 # -- what the reports make of it -------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """`python -m tools.bench [--quick | --long] [SUBJECT …]`.
 
-Subjects: starts sqlite lists postgres prune worker inbox bus questions.
+Subjects: starts sqlite lists postgres prune worker inbox bus questions serving.
 
 None of the subjects is all of them. A long run writes a table for each of its subjects, others only the one of all.
 """
@@ -20,6 +20,7 @@ from tools.bench.lists import measure_lists
 from tools.bench.postgres import measure_postgres
 from tools.bench.prune import measure_prune
 from tools.bench.questions import measure_questions
+from tools.bench.serving import measure_serving
 from tools.bench.sqlite import measure_sqlite
 from tools.bench.starts import measure_starts
 from tools.bench.worker import measure_worker
@@ -40,6 +41,7 @@ def main() -> None:
         "inbox": lambda folder: measure_inbox(folder, 1_000 if quick else 10_000),
         "bus": measure_bus,
         "questions": measure_questions,
+        "serving": measure_serving,
     }
     if unknown := set(chosen) - measures.keys() - {QUICK, LONG}:
         raise SystemExit(f"unknown: {' '.join(sorted(unknown))}\n{__doc__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from tools.bench.common import LABEL, OWNER, ROOT, Measured, Row, Rows
 from tools.bench.sqlite import filled_files, filled_sqlite
 
 STARTS = 60
+_META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+_DISCOVER = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": _META}}).encode()
+"""The first request of an agent's session."""
 
 
 def measure_starts(folder: Path) -> Rows:
@@ -25,8 +29,9 @@ def measure_starts(folder: Path) -> Rows:
     database = folder / "home" / "jobs.db"
     filled_sqlite(database, 1000).close()
 
-    def run(*command: str) -> None:
-        subprocess.run(command, env=environment, cwd=folder / "home", check=True, stdout=subprocess.DEVNULL)
+    def run(*command: str, said: bytes = b"") -> None:
+        where = folder / "home"
+        subprocess.run(command, env=environment, cwd=where, check=True, stdout=subprocess.DEVNULL, input=said)
 
     measured = Measured(
         STARTS,
@@ -35,6 +40,7 @@ def measure_starts(folder: Path) -> Rows:
             "pick": lambda: run(mam, "pick", "--agent-session", LABEL),
             "complete": lambda: run(mam, "complete", running.pop(), "--attempt", "1"),
             "heartbeat": lambda: run(mam, "heartbeat", beating, "--attempt", "1"),
+            "mcp": lambda: run(mam, "mcp", said=_DISCOVER),
             "sqlite": lambda: run(mam, "pick", "--agent-session", LABEL, "--store", f"sqlite://{database}"),
         },
     )
@@ -46,6 +52,7 @@ def measure_starts(folder: Path) -> Rows:
         for verb in ("pick", "complete", "heartbeat")
     ]  # fmt: skip
     rows.append(Row("`mam pick` on SQLite", "`python -c pass`", measured.median("sqlite"), bare, "at most 4"))
+    rows.append(Row("`mam mcp`, first answer", "`python -c pass`", measured.median("mcp"), bare, "at most 6"))
     return rows
 
 

@@ -65,6 +65,10 @@ class AuthorizedReading:
             raise UnknownJob(job=job[:80], store=self.registry.store.address)
         return found
 
+    @property
+    def lists_jobs(self) -> bool:
+        return self.viewer.may(READ) or self.viewer.may(SUBMIT)
+
     def may_see_id(self, job_id: str) -> bool:
         """For the entries of the journal."""
         if self.viewer.may(READ):
@@ -133,11 +137,16 @@ class AuthorizedReading:
 
         if self.viewer.may(READ):
             return questions.find(self.registry, name)
-        asked = questions.find(self.registry, name)
-        if name != asked.id or not (self.viewer.may(ANSWER) or self.may_see(asked.job)):
-            raise UnknownJob(job=name[:80], store=self.registry.store.address)
-        return asked
+        unknown = UnknownJob(job=name[:80], store=self.registry.store.address)
+        job_id = name.rpartition(".")[0]
+        try:
+            job = self.registry.get_exact(job_id) if is_job_id(job_id) else None
+        except UnknownJob:
+            raise unknown from None
+        if job is None or not (self.viewer.may(ANSWER) or self.may_see(job)):
+            raise unknown
+        return questions.find(self.registry, name)
 
     def _need_jobs(self, what: str) -> None:
-        if not (self.viewer.may(READ) or self.viewer.may(SUBMIT)):
+        if not self.lists_jobs:
             raise NotAllowed(who=self.viewer.label, what=what, why=": it needs the scope read")

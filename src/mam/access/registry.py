@@ -90,8 +90,9 @@ class AuthorizedRegistry(AuthorizedJobs):
         if reason is not None:
             input_rules.check_text("reason", reason, input_rules.REASON_LIMIT)
         given = Answer(
-            number=asked.question.number, attempt=asked.question.attempt, digest=digest or asked.question.digest,
-            answer=answer, by=self.viewer.name, reason=reason,
+            number=asked.question.number, attempt=asked.question.attempt,
+            digest=asked.question.digest if digest is None else digest, answer=answer, by=self.viewer.name,
+            reason=reason,
         )  # fmt: skip
         return questions.answer(self.registry, asked.job.job_id, given)
 

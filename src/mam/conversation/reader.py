@@ -71,8 +71,9 @@ class ConversationReader(ABC):
                 yield Asked(question=str(message.get("text")), choices=tuple(map(str, get_list(message, "choices"))))
             return
         said = message.get("text")
-        answer = f"answered: {message.get('outcome')}"
-        yield Notice(text=answer if not isinstance(said, str) else f"{answer}: {said}", level=INFO)
+        outcome = str(message.get("outcome"))
+        answer = [] if outcome == "answer" else [outcome]
+        yield Notice(text=": ".join(["answered", *answer, *([said] if isinstance(said, str) else [])]), level=INFO)
 
 
 class PlainReader(ConversationReader):

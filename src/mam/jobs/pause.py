@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mam.errors import BadInput
+from mam.jobs import input_rules
 from mam.util.clock import Moment, iso_milli, parse_time
 from mam.util.frozen import Frozen
 
@@ -52,6 +53,11 @@ def parse_pause(fields: Json) -> Pause:
 def draft_pause(agent: str | None, label: str | None, until_ms: int | None, reason: str | None, now: Moment) -> Pause:
     if until_ms is not None and until_ms <= now.wall_ms:
         raise BadInput(why="the end of that pause has passed already")
+    for what, name in (("agent", agent), ("label", label)):
+        if name is not None:
+            input_rules.check_name(what, name)
+    if reason is not None:
+        input_rules.check_text("reason", reason, input_rules.REASON_LIMIT)
     return Pause(
         agent=agent,
         label=label,

@@ -59,6 +59,10 @@ def _has_type(value: object, kind: str) -> bool:
 
 
 def _check_choice(name: str, schema: Json, word: str) -> None:
+    try:
+        word.encode()
+    except UnicodeEncodeError:  # JSON can write half of a character, which no store can hold
+        raise BadInput(why=f"{name} is not valid UTF-8") from None
     choices = schema.get("enum")
     if choices is not None and word not in choices:
         raise BadInput(why=f"{name} takes {', '.join(choices)}, not {word[:40]!r}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from mam.errors import BadInput, Refused
+from mam.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.jobs.question import Draft
     from mam.jobs.question_acts import Answer
-    from mam.mcp.caller import Caller
     from mam.mcp.messages import Json
     from mam.questions import Asked
     from mam.registry import Registry
@@ -33,11 +32,6 @@ def ask_for_own_job(registry: Registry, own: str, draft: Draft) -> Asked:
     if attempt is None or not attempt.isascii() or not attempt.isdigit():
         raise BadInput(why="MAM_ATTEMPT, which names the claim of this job, is not set")
     return questions.ask(registry, own, draft, attempt=int(attempt), claim_id=claim_id)
-
-
-def ask_with_job(_registry: Registry, _caller: Caller, _draft: Draft) -> Asked:
-    """Outside of a job there is no claim under which to ask."""
-    raise Refused(why="Outside of a job, ask the user in your conversation, or submit a job for the agent human.")
 
 
 def answer_to(asked: Asked, text: str, by: str) -> Answer:

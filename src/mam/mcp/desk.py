@@ -54,7 +54,7 @@ if TYPE_CHECKING:
             """heartbeat, progress, complete, fail or release, by the holder of the claim."""
 
         def ask(self, draft: Draft) -> Asked:
-            """Puts a question to a person."""
+            """Puts a question of the caller's own job to a person."""
 
         def question(self, name: str) -> Asked: ...
 

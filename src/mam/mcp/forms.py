@@ -28,7 +28,7 @@ def forms_of(service: Service, client: Client, job: Job) -> Json:
     return {
         question_id(job.job_id, question.number): _form(job, question)
         for question in open_questions(job)
-        if service.desk.may_answer(job, question)
+        if service.desk.may_answer(job, question) and _is_whole(job, question)
     }
 
 
@@ -40,7 +40,7 @@ def answer_forms(service: Service, client: Client, job: Job, responses: Json) ->
 
     for key, response in list(responses.items())[:MOST_RESPONSES]:
         question = _named(job, key)
-        if question is None or not service.desk.may_answer(job, question):
+        if question is None or not (service.desk.may_answer(job, question) and _is_whole(job, question)):
             continue
         text = _text(response)
         if text is None:
@@ -78,15 +78,25 @@ def _form(job: Job, question: Question) -> Json:
     return {"method": "elicitation/create", "params": params}
 
 
+def _is_whole(job: Job, question: Question) -> bool:
+    """Nobody allows what a form cannot show; such a permission is answered in the terminal or on the page."""
+    return question.kind != PERMISSION or len(_whole_message(job, question)) <= TEXT_SHOWN
+
+
 def _message(job: Job, question: Question) -> str:
+    asked = _whole_message(job, question)
+    if len(asked) > TEXT_SHOWN:
+        asked = f"{asked[:TEXT_SHOWN]}… (`mam questions` shows all of it)"
+    return asked
+
+
+def _whole_message(job: Job, question: Question) -> str:
     import json
 
     asked = f"Job {job.job_id[:8]} ({job.agent}) asks: {_printable(question.text)}"
     if question.tool is not None:
         shown = json.dumps(question.input, ensure_ascii=True, sort_keys=True)
         asked += f"\n{_printable(question.tool)} {shown}"
-    if len(asked) > TEXT_SHOWN:
-        asked = f"{asked[:TEXT_SHOWN]}… (`mam questions` shows all of it)"
     return asked
 
 

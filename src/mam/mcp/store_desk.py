@@ -180,11 +180,9 @@ class StoreDesk:
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def ask(self, draft: Draft) -> Asked:
-        from mam.mcp.asking import ask_for_own_job, ask_with_job
+        from mam.mcp.asking import ask_for_own_job
 
-        if self._caller.own_job is None:
-            return ask_with_job(self._opened(create=True), self._caller, draft)
-        return ask_for_own_job(self.registry, self._caller.own_job, draft)
+        return ask_for_own_job(self.registry, self._caller.own_job or "", draft)
 
     def question(self, name: str) -> Asked:
         from mam import questions

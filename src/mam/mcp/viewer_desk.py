@@ -120,7 +120,7 @@ class ViewerDesk:
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def ask(self, _draft: Draft) -> Asked:
-        raise Refused(why="Outside of a job, ask the user in your conversation, or submit a job for the agent human.")
+        raise Refused(why="No job asks here; a question from here is a job for a person.")
 
     def question(self, name: str) -> Asked:
         return self._rights.question(name)

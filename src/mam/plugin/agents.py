@@ -9,6 +9,7 @@ import sys
 
 from mam import __version__
 from mam.agent_table import CODING_AGENTS
+from mam.errors import Refused
 from mam.plugin.edits import JSON, TEXT, TOML, Wanted
 from mam.skill import NAME, skill_text
 
@@ -29,7 +30,17 @@ PASSED = (
 
 def wanted_files(agent: str, project: str | None) -> list[Wanted]:
     """For the user, or for one project: the directory `project`."""
-    return AGENTS[agent](project)
+    wanted = AGENTS[agent](project)
+    for one in wanted if project is not None else ():
+        _check_inside(str(project), one.path)
+    return wanted
+
+
+def _check_inside(project: str, path: str) -> None:
+    """A link in a repository could lead to any file of the user."""
+    real = os.path.realpath(path)
+    if not real.startswith(f"{os.path.realpath(project).rstrip('/')}/"):
+        raise Refused(why=f"{path} is a link to {real}, outside of this project; mam left it as it is.")
 
 
 def present_agents() -> list[str]:

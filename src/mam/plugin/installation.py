@@ -44,11 +44,14 @@ def read_text(path: str) -> str | None:
     """Refused for what is no readable text file: mam must not replace it."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
-            return file.read(FILE_LIMIT)
+            text = file.read(FILE_LIMIT + 1)
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
         raise Refused(why=f"{path} is not a text file that mam can read; mam left it as it is.") from None
+    if len(text) > FILE_LIMIT:
+        raise Refused(why=f"{path} has more than {FILE_LIMIT:,} characters; mam left it as it is.")
+    return text
 
 
 def plan_install(wanted: list[Wanted]) -> list[Change]:

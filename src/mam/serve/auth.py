@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from mam.errors import NotLoggedIn
+import asyncio
+
+from mam.errors import MamError, NotLoggedIn
 from mam.serve.problems import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import HTTPConnection
 
     from mam.access.viewer import Viewer
     from mam.serve.server import Server
+
+LOOK_SECONDS = 15.0
+"""How often a long answer looks whether its token is still valid."""
 
 
 def credentials_of(server: Server, request: HTTPConnection) -> tuple[str | None, str | None]:
@@ -53,3 +60,29 @@ def refuse_guessing(server: Server, request: HTTPConnection) -> None:
 def note_failure(server: Server, request: HTTPConnection) -> None:
     if "authorization" in request.headers:
         server.failed_tokens.note(caller_of(server, request))
+
+
+class LogInWatch:
+    """A long answer ends with its token, also if it never falls silent."""
+
+    def __init__(self, server: Server, find: Callable[[], Viewer]) -> None:
+        """`find` raises NotLoggedIn when the log-in has ended. It blocks."""
+        self._server = server
+        self._find = find
+        self._due = asyncio.get_running_loop().time() + LOOK_SECONDS
+
+    async def has_ended(self) -> bool:
+        """Looks only when it is due, so that a stream can ask as often as it likes."""
+        now = asyncio.get_running_loop().time()
+        if now < self._due:
+            return False
+        self._due = now + LOOK_SECONDS
+        try:
+            await self._server.call(self._find)
+        except MamError:
+            return True
+        return False
+
+
+def log_in_watch(server: Server, request: HTTPConnection) -> LogInWatch:
+    return LogInWatch(server, lambda: server.find_viewer(*credentials_of(server, request)))

@@ -14,7 +14,7 @@ from mam.mcp.messages import Notification, RpcError, encode, error_message, id_o
 from mam.mcp.outcome import Listening, Parked, Watching
 from mam.mcp.protocol import answer, handshake
 from mam.mcp.viewer_desk import ViewerDesk, caller_of
-from mam.serve.auth import credentials_of, note_failure, refuse_guessing
+from mam.serve.auth import credentials_of, log_in_watch, note_failure, refuse_guessing
 from mam.serve.problems import Problem, facts_of, problem_response
 from mam.serve.sse import HEADERS, KEEP_ALIVE_SECONDS, EventStream
 
@@ -43,10 +43,13 @@ def mcp_routes(server: Server) -> list[Route]:
                 note_failure(server, request)
             return problem_response(facts_of(error), server.settings.path_prefix)
 
-    return [Route("/mcp", endpoint, methods=["POST"], name="mcp")]
+    return [Route("/mcp", endpoint, methods=["POST", "GET", "DELETE"], name="mcp")]
 
 
 async def _answer(server: Server, request: HttpRequest) -> Response:
+    if request.method != "POST":
+        # Older versions of the protocol have a stream and sessions here; mam needs neither.
+        raise Problem(405, "The tools for agents are called with POST.", headers={"allow": "POST"})
     refuse_guessing(server, request)
     viewer = await server.call(lambda: server.find_viewer(*credentials_of(server, request)))
     body = await request.body()
@@ -127,8 +130,10 @@ def _changed(hub: JournalHub, number: int, jobs: frozenset[str]) -> set[str]:
 async def _stream(server: Server, request: HttpRequest, stream: Listening, number: int) -> AsyncIterator[bytes]:
     hub, loop = server.hub, asyncio.get_running_loop()
     yield _frame(stream.opening)
-    spoke = loop.time()
+    spoke, log_in = loop.time(), log_in_watch(server, request)
     while not hub.is_stopped:
+        if await log_in.has_ended():
+            return
         jobs, number = _changed(hub, number, stream.jobs), hub.last
         for job_id in sorted(jobs):
             for message in await server.call(_news, stream, job_id):
@@ -140,8 +145,6 @@ async def _stream(server: Server, request: HttpRequest, stream: Listening, numbe
         if loop.time() >= spoke + KEEP_ALIVE_SECONDS:
             yield b": keep-alive\n\n"
             spoke = loop.time()
-            if not await server.call(_is_still_allowed, server, request):
-                return
     yield _frame(result_message(stream.subscription, stream.closing))
 
 
@@ -150,15 +153,6 @@ def _news(stream: Listening, job_id: str) -> list[Json]:
         return stream.changed(job_id)
     except (RpcError, MamError):
         return []  # the job is gone, or no longer for this caller
-
-
-def _is_still_allowed(server: Server, request: HttpRequest) -> bool:
-    """A stream ends with its token."""
-    try:
-        server.find_viewer(*credentials_of(server, request))
-    except MamError:
-        return False
-    return True
 
 
 def _frame(message: Json) -> bytes:

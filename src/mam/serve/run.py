@@ -109,7 +109,7 @@ def _config(server: Server, app: Any) -> uvicorn.Config:
 
 def _silence() -> None:
     """uvicorn's log repeats parts of requests. A bug shows with MAM_DEBUG=1."""
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "asyncio"):
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "asyncio", "python_multipart"):
         logger = logging.getLogger(name)
         logger.propagate = False
         logger.handlers = [logging.StreamHandler() if os.environ.get("MAM_DEBUG") == "1" else logging.NullHandler()]

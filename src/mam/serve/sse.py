@@ -7,8 +7,7 @@ import asyncio
 
 from starlette.responses import StreamingResponse
 
-from mam.errors import MamError
-from mam.serve.auth import credentials_of
+from mam.serve.auth import log_in_watch
 from mam.serve.hub import position_text
 from mam.serve.protocol import TRANSPORT
 from mam.util.frozen import Frozen
@@ -84,8 +83,8 @@ async def _stream(
     server, hub, loop = call.server, call.server.hub, asyncio.get_running_loop()
     upto = None if follows else await server.call(hub.end)
     yield b": mam\n\n"
-    spoke = loop.time()
-    while not hub.is_stopped:
+    spoke, log_in = loop.time(), log_in_watch(server, call.request)
+    while not hub.is_stopped and not await log_in.has_ended():
         if epoch != hub.epoch:
             epoch, number = hub.epoch, 0
             yield b"event: reset\ndata: {}\n\n"
@@ -108,8 +107,6 @@ async def _stream(
             # The id moves a reader of a rare event forward, so that it need not read everything again.
             yield f": keep-alive\nid: {position_text(epoch, number)}\n\n".encode()
             spoke = loop.time()
-            if not await server.call(_is_still_allowed, call):
-                return
 
 
 def _frames(changes: list[JobChange], epoch: str) -> Iterator[bytes]:
@@ -130,12 +127,3 @@ def _frames(changes: list[JobChange], epoch: str) -> Iterator[bytes]:
 def _seen(call: Call, changes: list[JobChange]) -> list[JobChange]:
     seen = {job_id: call.rights.may_see_id(job_id) for job_id in {change.job_id for change in changes}}
     return [change for change in changes if seen[change.job_id]]
-
-
-def _is_still_allowed(call: Call) -> bool:
-    """A stream ends with its token."""
-    try:
-        call.server.find_viewer(*credentials_of(call.server, call.request))
-    except MamError:
-        return False
-    return True

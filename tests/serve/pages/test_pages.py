@@ -105,9 +105,10 @@ def test_no_page_changes_anything_by_being_opened(served: Serving, asking: str) 
 
 def test_an_answer_to_another_question_is_refused(served: Serving, asking: str) -> None:
     with visiting(served, "answer") as client:
+        digest = served.registry.get(asking.partition(".")[0]).questions[0]["digest"]
         wrong = client.post(f"/questions/{asking}", data={"answer": "allow", "digest": "0" * 64})
-        right = client.post(f"/questions/{asking}", data={"answer": "deny", "reason": "no"})
-        late = client.post(f"/questions/{asking}", data={"answer": "allow"})
+        right = client.post(f"/questions/{asking}", data={"answer": "deny", "reason": "no", "digest": digest})
+        late = client.post(f"/questions/{asking}", data={"answer": "allow", "digest": digest})
     assert (wrong.status_code, right.status_code, late.status_code) == (409, 303, 409)
     assert "is not the question that was shown" in wrong.text
     assert "was answered by" in late.text

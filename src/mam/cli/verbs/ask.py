@@ -2,7 +2,7 @@
 
   mam ask "Which database?" --choice sqlite --choice mysql
   mam ask "May I drop the table?" --deadline 2h --wait
-  mam ask "It wants to push." --tool Bash --input '{"command": "git push"}' --wait
+  mam ask "It reads." --tool Read --input '{"path": "a"}'
 
 Inside a job, MAM_JOB_ID names the job, and the question goes to its worker. With --wait, mam prints the answer, and on
 stderr its reason, and exits with 0; with 5 when --timeout is over, and with 4 when the attempt ended first. A person

@@ -8,13 +8,14 @@ give a certificate. SIGTERM and Ctrl-C end it after the requests that run.
 
   mam serve
   mam serve --open
-  mam serve --behind-proxy --public-url https://mam.example.org
+  mam serve --behind-proxy --public-url https://mam.example
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 
 from mam.cli.args.options import number, registry_of
 from mam.cli.render.streams import print_json, print_row, say
@@ -58,7 +59,8 @@ def run(options: Options) -> int:
     listening = bind(settings)
     settings = settings.replace(port=listening.getsockname()[1])
     registry = registry_of(options, create=True, config=config)
-    server = Server(registry, settings, config, lambda: open_directory(options.store, options.registry_dir))
+    sessions = cache(lambda: open_directory(options.store, options.registry_dir))
+    server = Server(registry, settings, config, sessions)
     more = [] if options.valet is None else [_valet(server, options.valet)]
     serve(server, listening, lambda: _announce(server, options), more)
     return 0

@@ -61,7 +61,8 @@ KEYS
   s           mark a failure as seen, which takes it out of “needs you”
   q, Esc      back; q in the list quits
 
-Commands for the same: mam list, show, output, logs, questions, answer, cancel, retry, seen.
+Commands for the same: mam list, show, output, logs, questions, answer,
+cancel, retry, seen.
 """
 EMPTY = """\
 No jobs yet. In another terminal, try

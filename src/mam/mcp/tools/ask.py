@@ -1,12 +1,15 @@
-"""`ask`: a question to a person."""
+"""`ask`: a question to a person. Inside a job it is a question of this job; elsewhere it is a job for a person, which
+`mam questions` lists and `mam answer` answers too."""
 
 from __future__ import annotations
 
+from mam.errors import BadInput
 from mam.mcp.outcome import Parked
 from mam.mcp.tool import Call, Tool, tool_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.jobs.record import Job
     from mam.mcp.messages import Json
     from mam.questions import Asked
 
@@ -14,10 +17,17 @@ SECONDS = 50
 
 
 def run(call: Call) -> Json | Parked:
+    call.service.check_may_write()
+    known = call.arguments.get("id")
+    if call.service.caller.own_job is None and "." not in (known or ""):
+        return _ask_with_job(call, known)
+    return _ask(call, known)
+
+
+def _ask(call: Call, known: str | None) -> Parked:
     from mam.mcp.asking import draft_of
 
-    call.service.check_may_write()
-    desk, known = call.service.desk, call.arguments.get("id")
+    desk = call.service.desk
     asked = desk.ask(draft_of(call.arguments)) if known is None else desk.question(known)
 
     def check(is_over: bool) -> Json | None:
@@ -27,12 +37,47 @@ def run(call: Call) -> Json | Parked:
     return Parked(jobs=frozenset([asked.job.job_id]), seconds=SECONDS, check=check)
 
 
+def _ask_with_job(call: Call, known: str | None) -> Parked:
+    from mam.jobs.draft import HUMAN
+    from mam.mcp.asking import draft_of
+
+    desk = call.service.desk
+    if known is None:
+        if "deadline" in call.arguments or "default" in call.arguments:
+            raise BadInput(why="outside of a job, a question has no deadline and no default; omit both")
+        draft = draft_of(call.arguments)
+        choices = f"\n\nAnswer with one of: {', '.join(draft.choices)}" if draft.choices else ""
+        job_id = desk.register(f"{draft.text}{choices}", HUMAN, {}).job.job_id
+    else:
+        job_id = desk.resolve(known)
+
+    def check(is_over: bool) -> Json | None:
+        job = desk.get(job_id)
+        return tool_result(_state_of_job(job)) if is_over or job.status.ended else None
+
+    return Parked(jobs=frozenset([job_id]), seconds=SECONDS, check=check)
+
+
+def _state_of_job(job: Job) -> Json:
+    from mam.jobs.status import COMPLETED
+
+    if not job.status.ended:
+        return {"id": job.job_id, "state": "open", "next": _wait_on(job.job_id)}
+    if job.status is COMPLETED:
+        return {"id": job.job_id, "state": "answered", "answer": job.result}
+    return {"id": job.job_id, "state": "withdrawn", "answer": None, "reason": job.reason}
+
+
 def _state(asked: Asked) -> Json:
     question = asked.question
     found: Json = {"id": asked.id, "state": question.state}
     if question.is_open:
-        return {**found, "next": f"ask(question={question.text[:40]!r}, id={asked.id!r}) waits on"}
+        return {**found, "next": _wait_on(asked.id)}
     return {**found, "answer": question.answer, "decided": question.decided, "reason": question.reason}
+
+
+def _wait_on(name: str) -> str:
+    return f"ask(question='', id={name!r}) goes on waiting"
 
 
 TOOL = Tool(

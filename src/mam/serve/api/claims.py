@@ -7,6 +7,7 @@ from mam.events.event import EVENTS
 from mam.jobs.input_rules import TEXT_LIMIT as RESULT_LIMIT
 from mam.jobs.question import CHOICES_LIMIT, KINDS, TEXT_LIMIT, Draft
 from mam.serve.api.shown import etag_of_job
+from mam.serve.auth import credentials_of
 from mam.serve.call import Answer
 from mam.serve.problems import Problem
 from mam.serve.route import Route
@@ -75,15 +76,10 @@ QUESTION = record(
 
 async def pick(call: Call) -> Answer:
     """Waits in the event loop. A caller that is gone gets no job."""
-    server, hub, body = call.server, call.server.hub, call.body
-    request = await server.call(
-        call.rights.claim_request, body["label"], owner=body.get("owner"), host=body.get("host", ""),
-        lease_seconds=body.get("lease_sec"),
-    )  # fmt: skip
-    ends = hub.loop.time() + body.get("wait", 0)
+    server, hub = call.server, call.server.hub
+    ends, number = hub.loop.time() + call.body.get("wait", 0), hub.last
+    request, job = await server.call(_first_claim, call)
     while True:
-        number = hub.last
-        job = await server.call(call.rights.claim, request)
         if await call.request.is_disconnected():
             if job is not None:
                 await server.call(_give_back, call, job)
@@ -94,10 +90,22 @@ async def pick(call: Call) -> Answer:
         if left <= 0 or hub.is_stopped:
             return await server.call(_nothing, call, request)
         await hub.wait_for_label(request.label, number, min(left, _LOOK_SECONDS))
+        await server.call(server.find_viewer, *credentials_of(server, call.request))  # it may have been revoked
+        number = hub.last
+        job = await server.call(call.rights.claim, request)
 
 
 _LOOK_SECONDS = 5.0
 """How often a waiting claim looks whether its caller is still there."""
+
+
+def _first_claim(call: Call) -> tuple[ClaimRequest, Job | None]:
+    """In one thread, since each change of threads costs time."""
+    body = call.body
+    request = call.rights.claim_request(
+        body["label"], owner=body.get("owner"), host=body.get("host", ""), lease_seconds=body.get("lease_sec")
+    )
+    return request, call.rights.claim(request)
 
 
 def _give_back(call: Call, job: Job) -> None:

@@ -13,6 +13,7 @@ from mam.errors import Refused
 from mam.jobs.input_rules import PATH_LIMIT
 from mam.registry.artifacts import read_artifact, stored_artifacts
 from mam.serve.api.jobs import SEE
+from mam.serve.auth import log_in_watch
 from mam.serve.call import Answer
 from mam.serve.problems import Problem
 from mam.serve.route import HEADER, Param, Route
@@ -75,8 +76,8 @@ async def _follow(call: Call, job: Job, since: int) -> AsyncIterator[bytes]:
     server, loop = call.server, asyncio.get_running_loop()
     attempt, decoder = call.get("attempt"), codecs.getincrementaldecoder("utf-8")("replace")
     yield b": mam\n\n"
-    spoke, over = loop.time(), False
-    while not server.hub.is_stopped:
+    spoke, over, log_in = loop.time(), False, log_in_watch(server, call.request)
+    while not server.hub.is_stopped and not await log_in.has_ended():
         number = server.hub.last
         job = await server.call(server.registry.get_exact, job.job_id)
         held = attempt or job.attempt

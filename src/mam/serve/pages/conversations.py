@@ -66,15 +66,17 @@ def last_sentence(reading: AuthorizedReading, job: Job) -> str:
     return last_said(items_of(job, window)) if window is not None else ""
 
 
-def output_size(reading: AuthorizedReading, job: Job) -> int:
-    """How long the output is, to find out whether a page has to be drawn again."""
+def output_size(reading: AuthorizedReading, job: Job, known: int = 0) -> int:
+    """How long the output is, to find out whether a page has to be drawn again. Of an output in the store, only what
+    comes behind the `known` part is read."""
     from mam.work.output_log import length
     from mam.work.output_source import local_log
 
     log = local_log(reading.registry, job.job_id, job.attempt)
     if os.path.exists(log):
         return length(log)
-    return max((piece.end for piece in reading.registry.store.outputs.read(job.job_id, job.attempt)), default=0)
+    pieces = reading.registry.store.outputs.read(job.job_id, job.attempt, known)
+    return max((piece.end for piece in pieces), default=known)
 
 
 def _window(registry: Registry, job: Job, attempt: int, end: int | None, most: int) -> Window | None:
@@ -86,7 +88,8 @@ def _window(registry: Registry, job: Job, attempt: int, end: int | None, most: i
     data, start, until, size = parts
     if start > 0:  # the first line is incomplete, unless it is longer than the window
         cut = data.find(b"\n") + 1
-        data, start = data[cut:], start + cut
+        if cut < len(data):
+            data, start = data[cut:], start + cut
     return Window(data=data, start=start, end=until, size=size)
 
 

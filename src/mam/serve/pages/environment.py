@@ -11,6 +11,8 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+from mam.util.safe_text import one_line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -34,6 +36,7 @@ def environment() -> Environment:
     made.filters["path"] = quote
     made.filters["query"] = lambda text: quote(text, safe="")
     made.filters["shell"] = shlex.quote
+    made.filters["shown"] = one_line
     return made
 
 

@@ -55,7 +55,8 @@ class Group(Frozen):
     total: int | None
     """All jobs of the group; None if they were not counted."""
     more: str = ""
-    """The query of the page with all of them, if some are left out."""
+    """The query of a page with more of them, if some are left out."""
+    more_text: str = "All of them"
     seen_line: int | None = None
     """The row before which the viewer looked last."""
 
@@ -135,10 +136,12 @@ def _overview(reading: AuthorizedReading, rows: _Rows, looked_at: str | None) ->
                 total=_rest(counts, len(asking), RUNNING) if running.below else len(working),
                 more="state=running" if running.below else "")  # fmt: skip
     yield Group(name="queued", title="Waiting and pending", rows=rows.of(queued.jobs),
-                total=_rest(counts, 0, PENDING, WAITING), more="state=pending" if queued.below else "")  # fmt: skip
+                total=_rest(counts, 0, PENDING, WAITING), more="state=pending" if queued.below else "",
+                more_text="All pending jobs")  # fmt: skip
     latest = sorted(ended.jobs, key=lambda job: (job.ended_at or job.updated_at, job.number), reverse=True)
     yield Group(name="ended", title="Ended", rows=rows.of(latest), total=_rest(counts, 0, *ENDED),
-                more="state=completed" if ended.below else "", seen_line=_seen_line(latest, looked_at))  # fmt: skip
+                more="since=7d" if ended.below else "", more_text="All jobs of the last week",
+                seen_line=_seen_line(latest, looked_at))  # fmt: skip
 
 
 def _seen_line(jobs: list[Job], looked_at: str | None) -> int | None:

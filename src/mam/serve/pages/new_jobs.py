@@ -12,6 +12,7 @@ from mam.jobs.record import CHOICES
 from mam.registry.listing import JobFilter
 from mam.util.frozen import Frozen
 from mam.util.human_time import parse_when
+from mam.util.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def choices_of(values: Mapping[str, str], now_ms: int) -> tuple[str, str, dict[s
         if given[name]:
             choices[name] = given[name]
     if given["repo"]:
-        choices["repository"] = {"name": given["repo"], **({"branch": given["branch"]} if given["branch"] else {})}
+        choices |= {"repo": given["repo"], **({"branch": given["branch"]} if given["branch"] else {})}
     choices["artifacts"] = [line.strip() for line in given["artifacts"].splitlines() if line.strip()]
     choices["after"] = given["after"].replace(",", " ").split()
     if given["priority"]:
@@ -102,7 +103,7 @@ def command_of(values: Mapping[str, str]) -> str:
             words += [option, values[name].strip()]
     for artifact in values.get("artifacts", "").split():
         words += ["--artifact", artifact]
-    return shlex.join(words)
+    return one_line(shlex.join(words))
 
 
 def _defaults(values: Mapping[str, str], jobs: tuple[Job, ...]) -> dict[str, str]:

@@ -53,14 +53,16 @@ def job(visit: Visit, note: Note | None = None, status: int = 200) -> Response:
     view = job_view.job_page(
         visit.registry, found.job_id, output_end=end, file=visit.query("file") or None, with_diff=not visit.is_live
     )
-    version_text = job_view.conversation_version(found, output_size(visit.registry, found))
-    return visit.page("job.html", "jobs", status=status, note=note, view=view, version=version_text)
+    size = 0 if view.window is None else view.window.size
+    version_text = job_view.conversation_version(found, size)
+    return visit.page("job.html", "jobs", status=status, note=note, view=view, version=version_text, size=size)
 
 
 def version(visit: Visit) -> Response:
-    """For a script that waits for new output."""
-    found = visit.registry.get(visit.path("job"))
-    return PlainTextResponse(job_view.conversation_version(found, output_size(visit.registry, found)))
+    """For a script that waits for new output; `since` is the size that its page shows."""
+    found, since = visit.registry.get(visit.path("job")), visit.query("since")
+    known = int(since) if since.isascii() and since.isdigit() and len(since) < 16 else 0
+    return PlainTextResponse(job_view.conversation_version(found, output_size(visit.registry, found, known)))
 
 
 def record(visit: Visit) -> Response:

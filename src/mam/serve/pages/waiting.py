@@ -19,13 +19,18 @@ LOOKED_AT, FAILURES_SHOWN, OWN_SHOWN = 300, 20, 20
 
 
 def unseen_failures(reading: AuthorizedReading) -> list[Job]:
-    """Of the latest failures, those that no one has looked at or retried. One more than a page shows, if there are."""
+    """Of the latest failures, those that no one has looked at or retried. One more than a page shows, if there are. A
+    viewer that may only answer questions sees none."""
+    if not reading.lists_jobs:
+        return []
     failed = islice(reading.select(JobFilter(query=Query(statuses=frozenset({ERROR})))), LOOKED_AT)
     return list(islice((job for job in failed if reading.registry.needs_look(job)), FAILURES_SHOWN + 1))
 
 
 def jobs_for_people(reading: AuthorizedReading) -> list[Job]:
     """The open jobs whose agent is a person: the queue of their usual label, and those among the latest open jobs."""
+    if not reading.lists_jobs:
+        return []
     store = reading.registry.store
     queued = [reading.registry.get_exact(one.job_id) for one in store.queue(HUMAN)[:OWN_SHOWN]]
     latest = islice(reading.select(JobFilter(query=Query(statuses=OPEN))), LOOKED_AT)

@@ -22,7 +22,7 @@ from mam.inbox.names import INBOX
 from mam.inbox.settings import mirror_location
 from mam.jobs.status import Status
 from mam.registry.listing import JobFilter
-from mam.serve.auth import note_failure, refuse_guessing
+from mam.serve.auth import LogInWatch, note_failure, refuse_guessing
 from mam.serve.hardening import Hardening
 from mam.serve.problems import Problem
 from mam.serve.valet.log import DEFAULT_LINES, last_lines, log_stream
@@ -224,7 +224,8 @@ async def _log(call: ValetCall) -> Response:
 
 async def _stream(call: ValetCall) -> Response:
     job = await call.server.call(call.job)
-    return log_stream(call.server, job, whole_in(call.request.headers, "last-event-id", 0, least=0))
+    log_in = LogInWatch(call.server, lambda: call.server.find_viewer(_token_of(call.request), None))
+    return log_stream(call.server, log_in, job, whole_in(call.request.headers, "last-event-id", 0, least=0))
 
 
 # -- changing ----------------------------------------------------------------------------------------------------------

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from mam.jobs.record import Job
+    from mam.serve.auth import LogInWatch
     from mam.serve.server import Server
 
-DEFAULT_LINES = 200
+DEFAULT_LINES, LINES_LIMIT = 200, 100_000
 LOOK_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 15.0
 _PIECE = 1 << 18
 """Bytes of one step of a stream."""
+_TAIL_LIMIT = 1 << 24
+"""Bytes of the last lines; a client that wants more follows the log."""
 _LONGEST_LINE = 1 << 20
 """A longer line is sent in parts, so that output without line ends does not fill the memory."""
 
@@ -28,19 +31,21 @@ def last_lines(server: Server, job: Job, lines: int) -> bytes:
     source = output_of(server.registry, job.job_id, job.attempt)
     if not source.exists():
         raise ValetProblem(404, "Log not found")
-    data = b"".join(source.read(source.tail_start(lines)))
-    return data[-_PIECE * 64 :]
+    kept = b""
+    for part in source.read(source.tail_start(min(lines, LINES_LIMIT))):
+        kept = (kept + part)[-_TAIL_LIMIT:]
+    return kept
 
 
-def log_stream(server: Server, job: Job, since: int) -> EventStream:
-    return EventStream(_stream(server, job, since), media_type="text/event-stream", headers=HEADERS)
+def log_stream(server: Server, log_in: LogInWatch, job: Job, since: int) -> EventStream:
+    return EventStream(_stream(server, log_in, job, since), media_type="text/event-stream", headers=HEADERS)
 
 
-async def _stream(server: Server, job: Job, since: int) -> AsyncIterator[bytes]:
+async def _stream(server: Server, log_in: LogInWatch, job: Job, since: int) -> AsyncIterator[bytes]:
     """One event a line, whose id is the offset of its end: a client that reconnects goes on there. The stream ends with
     the job."""
     attempt, lines, silent = job.attempt, _Lines(since), 0.0
-    while not server.hub.is_stopped:
+    while not server.hub.is_stopped and not await log_in.has_ended():
         now = await server.call(_look_up, server, job.job_id)
         if now is None:
             return

@@ -78,8 +78,14 @@ def fitting(given: Json) -> Json:
         given = _shortened(given, _longest(given))
         if _size(given) <= INPUT_LIMIT:
             return given
-    text = json.dumps(given)
-    return {"input": _cut(text)}
+    # Rules look at the command, so it must not get lost among the rest.
+    command = given.get("command", given.get("cmd"))
+    named = {} if command is None else {"command": _within_limit(command if isinstance(command, str) else str(command))}
+    return {**named, "input": _cut(json.dumps(given))}
+
+
+def _within_limit(text: str) -> str:
+    return text if len(text) <= _SHOWN else _cut(text)
 
 
 def _storable(value: Any) -> Any:

@@ -3,8 +3,8 @@
 Bounds limit the jobs that it registers (--agent, --repo, --max-permissions) and the labels of the jobs that it
 registers and claims. Without --agent it can register jobs for every agent but shell.
 
-  mam token create ci --scope submit --agent codex --repo acme/shop
-  mam token create gpu-box --scope work --label gpu --expires 90d
+  mam token create ci --scope submit --repo acme/shop
+  mam token create gpu-box --scope work --expires 90d
 """
 
 from __future__ import annotations

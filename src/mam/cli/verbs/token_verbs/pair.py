@@ -3,7 +3,7 @@
 The phone opens the server at --url, the address that `mam serve --public-url` names. A token NAME is created if there
 is none; revoking it logs the phone out.
 
-  mam token pair phone --scope read,answer --url https://mam.example.org
+  mam token pair phone --url https://mam.example
 """
 
 from __future__ import annotations
