@@ -230,7 +230,7 @@ def test_every_verb_of_the_registry_with_rights_is_in_the_table() -> None:
     public = {name for name in dir(AuthorizedRegistry) if not name.startswith("_")}
     others = {
         "history", "register_all", "is_own", "may_see", "may_see_id", "own", "select", "state", "claim_request",
-        "mark_seen", "overview", "explain", "events", "question", "pause",
+        "mark_seen", "overview", "explain", "events", "question", "pause", "lists_jobs",
     }  # fmt: skip
     assert public - others == {*VERBS} - {"continue"} | {"continue_job"}
 

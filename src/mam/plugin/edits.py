@@ -102,7 +102,7 @@ def _checked(path: str, kind: str, text: str) -> str:
             tomllib.loads(text)
         elif not isinstance(safe_json(text), dict):
             raise ValueError
-    except ValueError:
+    except (ValueError, RecursionError):  # tomllib follows any nesting
         raise Refused(why=f"{path} is not {kind.upper()} that mam can edit; mam left it as it is.") from None
     return text
 
