@@ -84,4 +84,5 @@ def desk_fixture(tmp_path: Path) -> Desk:
     repository.commit("a.txt", "one\n")
     mam = Mam(repository.path, home)
     mam.env["PATH"] = f"{programs}:{mam.env['PATH']}"
+    mam.env["CI"] = "true"  # so that no job may ask: this agent reads its brief up to the end of stdin
     return Desk(mam, repository)
