@@ -168,10 +168,11 @@ def test_wrong_codes_soon_meet_a_limit(served: Serving) -> None:
     assert int(answer.headers["retry-after"]) > 0
 
 
-def test_wrong_tokens_meet_a_limit_that_leaves_browsers_alone(served: Serving) -> None:
+def test_wrong_tokens_meet_a_limit_that_leaves_valid_tokens_and_browsers_alone(served: Serving) -> None:
     browser, client = logged_in(served), served.client()
     answers = {client.get("/me", headers={"authorization": f"Bearer mam_{one}"}).status_code for one in range(101)}
     assert answers == {401, 429}
+    assert served.client("read").get("/me").status_code == 200  # another program at the same address
     assert browser.get("/api/v1/me").status_code == 200
 
 

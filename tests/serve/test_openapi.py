@@ -31,6 +31,7 @@ WITHOUT_ROUTE = {
         "where",
         "init",
         "skill",
+        "plugin",
         "inbox",
         "service",
         "admin",

@@ -42,7 +42,7 @@ def store_of(kind: str, request: pytest.FixtureRequest, directory: Path) -> Stor
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("kind", "phases"),
-    [("memory", "coverage"), ("memory", "fuzzing,stateful"), ("sqlite", "fuzzing,stateful"),
+    [ ("memory", "fuzzing,stateful"), ("sqlite", "fuzzing,stateful"),
      ("postgres", "fuzzing,stateful")],
 )  # fmt: skip
 def test_the_api_does_what_it_describes(kind: str, phases: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:

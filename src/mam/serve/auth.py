@@ -48,18 +48,18 @@ def caller_of(server: Server, request: HTTPConnection) -> str:
     return "" if request.client is None else request.client.host
 
 
-def refuse_guessing(server: Server, request: HTTPConnection) -> None:
-    """A caller that presented many wrong tokens waits."""
-    if "authorization" in request.headers:
-        left = server.failed_tokens.seconds_left(caller_of(server, request))
-        if left:
-            why = f"Too many invalid tokens came from this address; try again in {left} s."
-            raise Problem(429, why, headers={"retry-after": str(left)})
-
-
-def note_failure(server: Server, request: HTTPConnection) -> None:
-    if "authorization" in request.headers:
-        server.failed_tokens.note(caller_of(server, request))
+def note_failure(server: Server, request: HTTPConnection) -> Problem | None:
+    """Counts an invalid token. Returns the answer for a caller that sent too many. A valid token of the same address is
+    never refused: others may share the address."""
+    if "authorization" not in request.headers:
+        return None
+    caller = caller_of(server, request)
+    left = server.failed_tokens.seconds_left(caller)
+    if not left:
+        server.failed_tokens.note(caller)
+        return None
+    why = f"Too many invalid tokens came from this address; try again in {left} s."
+    return Problem(429, why, headers={"retry-after": str(left)})
 
 
 class LogInWatch:

@@ -9,7 +9,7 @@ from starlette.routing import Route as StarletteRoute
 
 from mam.access.viewer import Viewer
 from mam.errors import BadInput, MamError, NotAllowed, NotLoggedIn
-from mam.serve.auth import credentials_of, note_failure, refuse_guessing
+from mam.serve.auth import credentials_of, note_failure
 from mam.serve.call import Answer, Call
 from mam.serve.checks import check_value, parse_text, whole_numbers
 from mam.serve.problems import Problem, facts_of, problem_response
@@ -48,9 +48,8 @@ def _endpoint(server: Server, methods: dict[str, Route]) -> Callable[[Request], 
         try:
             return _if_changed(request, await _answer(server, route, request))
         except (MamError, Problem, OSError) as error:
-            if isinstance(error, NotLoggedIn):
-                note_failure(server, request)
-            return problem_response(facts_of(error), server.settings.path_prefix)
+            too_many = note_failure(server, request) if isinstance(error, NotLoggedIn) else None
+            return problem_response(facts_of(too_many or error), server.settings.path_prefix)
 
     return endpoint
 
@@ -67,7 +66,6 @@ def _if_changed(request: Request, response: Response) -> Response:
 
 async def _answer(server: Server, route: Route, request: Request) -> Response:
     _check_accept(request, route)
-    refuse_guessing(server, request)
     viewer = None
     if inspect.iscoroutinefunction(route.handler) or _is_large(request):
         viewer = await server.call(_viewer, server, route, request)

@@ -14,7 +14,7 @@ from mam.mcp.messages import Notification, RpcError, encode, error_message, id_o
 from mam.mcp.outcome import Listening, Parked, Watching
 from mam.mcp.protocol import answer, handshake
 from mam.mcp.viewer_desk import ViewerDesk, caller_of
-from mam.serve.auth import credentials_of, log_in_watch, note_failure, refuse_guessing
+from mam.serve.auth import credentials_of, log_in_watch, note_failure
 from mam.serve.problems import Problem, facts_of, problem_response
 from mam.serve.sse import HEADERS, KEEP_ALIVE_SECONDS, EventStream
 
@@ -39,9 +39,8 @@ def mcp_routes(server: Server) -> list[Route]:
         try:
             return await _answer(server, request)
         except (MamError, Problem, OSError) as error:
-            if isinstance(error, NotLoggedIn):
-                note_failure(server, request)
-            return problem_response(facts_of(error), server.settings.path_prefix)
+            too_many = note_failure(server, request) if isinstance(error, NotLoggedIn) else None
+            return problem_response(facts_of(too_many or error), server.settings.path_prefix)
 
     return [Route("/mcp", endpoint, methods=["POST", "GET", "DELETE"], name="mcp")]
 
@@ -50,7 +49,6 @@ async def _answer(server: Server, request: HttpRequest) -> Response:
     if request.method != "POST":
         # Older versions of the protocol have a stream and sessions here; mam needs neither.
         raise Problem(405, "The tools for agents are called with POST.", headers={"allow": "POST"})
-    refuse_guessing(server, request)
     viewer = await server.call(lambda: server.find_viewer(*credentials_of(server, request)))
     body = await request.body()
     try:

@@ -36,9 +36,10 @@ SEND_BUFFER = 1 << 18
 def bind(settings: ServeSettings) -> socket.socket:
     """A listening socket; Refused names the process that has the port."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # connections inherit it
         listening.bind((settings.host, settings.port))
         listening.listen(BACKLOG)

@@ -22,7 +22,7 @@ from mam.inbox.names import INBOX
 from mam.inbox.settings import mirror_location
 from mam.jobs.status import Status
 from mam.registry.listing import JobFilter
-from mam.serve.auth import LogInWatch, note_failure, refuse_guessing
+from mam.serve.auth import LogInWatch, note_failure
 from mam.serve.hardening import Hardening
 from mam.serve.problems import Problem
 from mam.serve.valet.log import DEFAULT_LINES, last_lines, log_stream
@@ -114,9 +114,8 @@ def _endpoint(
             rights = await _log_in(server, request, scope)
             return await handler(ValetCall(server, settings, request, rights))
         except (ValetProblem, MamError, Problem, OSError) as error:
-            if isinstance(error, NotLoggedIn):
-                note_failure(server, request)
-            return problem_answer(error)
+            too_many = note_failure(server, request) if isinstance(error, NotLoggedIn) else None
+            return problem_answer(too_many or error)
 
     return endpoint
 
@@ -128,7 +127,6 @@ async def _log_in(server: Server, request: Request, scope: str | None) -> Author
 
     if scope is None:
         return server.rights_of(Viewer(name="nobody", grant=Grant(scopes=())))
-    refuse_guessing(server, request)
     viewer = await server.call(server.find_viewer, _token_of(request), None)
     if not viewer.may(scope) and not (scope == READ and viewer.may(SUBMIT)):
         raise NotAllowed(who=viewer.label, what="do this", why=f": it needs the scope {scope}")
