@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mam.access.credentials import create_token
 from mam.access.grant import EVERYTHING
+from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from tools.bench.common import LABEL, PROMPT, Measured, Row, Rows
@@ -86,7 +87,8 @@ def measure_serving(folder: Path) -> Rows:
     try:
         things: dict[str, Callable[[], object]] = {
             "api": server.claim_and_complete,
-            "alone": partial(claim_and_complete, Registry(alone)),
+            # With the audit log, which the server writes too.
+            "alone": partial(claim_and_complete, Registry(alone, AuditLog(str(folder / "audit")))),
         }
         for thing in things.values():
             for _ in range(WARM_UP):
