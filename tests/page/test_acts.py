@@ -110,10 +110,10 @@ def test_a_job_is_edited_and_cancelled_after_a_question(visitor: Visitor) -> Non
     page.get_by_role("button", name="Save").click()
     page.wait_for_selector(".note.ok")
     assert visitor.job("review").priority == 7
-    page.get_by_role("button", name="Cancel").click()
+    page.locator("#head").get_by_role("button", name="Cancel").click()
     page.get_by_role("dialog").get_by_role("button", name="Leave it").click()
     assert visitor.job("review").status is PENDING
-    page.get_by_role("button", name="Cancel").click()
+    page.locator("#head").get_by_role("button", name="Cancel").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     page.wait_for_selector(".chip:has-text('cancelled')")
     assert visitor.job("review").status is CANCELLED

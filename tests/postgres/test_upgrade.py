@@ -110,7 +110,7 @@ def test_a_failure_in_the_middle_leaves_it_as_it_was(mam: Mam, old: str) -> None
 def test_a_record_that_cannot_be_read_is_named_and_nothing_is_changed(mam: Mam, old: str) -> None:
     with psycopg.connect(old, autocommit=True) as connection:
         connection.execute("UPDATE mam.job SET record = '{oops' WHERE job_id = 'odd00000'")
-        mam("init", "--store", old).failed(9, "'{oops' cannot be read", "mend or delete it")
+        mam("init", "--store", old).failed(9, "'{oops' cannot be read", "repair or delete it")
         assert connection.execute("SELECT version FROM mam.store").fetchall() == [(14,)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,9 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def pytest_sessionstart() -> None:
+HIDDEN_BEFORE = pytest.StashKey[set[Path]]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
     if not is_alone():
         pytest.exit("the real agents run only where nothing but loopback is: `make test-agents`", returncode=1)
+    session.config.stash[HIDDEN_BEFORE] = hidden_directories()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Codex's sandbox protects `.git` in each directory that a command may write to, `/tmp` too, and leaves the empty
+    directory behind. Other tests would take it for a repository."""
+    for left in hidden_directories() - session.config.stash.get(HIDDEN_BEFORE, set()):
+        try:
+            left.rmdir()
+        except OSError:
+            pass  # not empty, or another process was faster
+
+
+def hidden_directories() -> set[Path]:
+    return {path for path in Path(gettempdir()).glob(".*") if path.is_dir()}
 
 
 @pytest.fixture
