@@ -294,7 +294,8 @@ class PostgresStore(SqlStore):
             if self._entries:
                 first, *more = ({**entry, "act_id": act_id} for entry in self._entries)
                 self._rows("insert entry", **first)
-                self._each("insert next entry", more)
+                if more:
+                    self._each("insert next entry", more)
                 if len(more) >= MANY:
                     self._rows("tell many", news=json.dumps([entry["news"] for entry in more]))
             elif self._must_wake:
