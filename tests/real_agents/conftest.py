@@ -29,7 +29,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Codex's sandbox protects `.git` in each directory that a command may write to, `/tmp` too, and leaves the empty
     directory behind. Other tests would take it for a repository."""
-    for left in hidden_directories() - session.config.stash.get(HIDDEN_BEFORE, set()):
+    if HIDDEN_BEFORE not in session.config.stash:
+        return
+    for left in hidden_directories() - session.config.stash[HIDDEN_BEFORE]:
         try:
             left.rmdir()
         except OSError:
