@@ -31,7 +31,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     directory behind. Other tests would take it for a repository."""
     if HIDDEN_BEFORE not in session.config.stash:
         return
-    for left in hidden_directories() - session.config.stash[HIDDEN_BEFORE]:
+    before: set[Path] = session.config.stash[HIDDEN_BEFORE]
+    for left in hidden_directories() - before:
         try:
             left.rmdir()
         except OSError:
