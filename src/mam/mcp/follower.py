@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from threading import Event, Lock, Thread
 
+from mam.errors import MamError
 from mam.registry import LONGEST_SLEEP_SECONDS
 
 TYPE_CHECKING = False
@@ -70,7 +71,7 @@ class Follower:
             try:
                 self._registry.wait_for_change(self._offset, LONGEST_SLEEP_SECONDS)
                 self._pipe.wake(self._read())
-            except Exception:  # the store is away; requests report it
+            except (MamError, OSError):  # the store is away; requests report it
                 self._stopped.wait(AWAY_SECONDS)
 
     def _read(self) -> set[str]:
