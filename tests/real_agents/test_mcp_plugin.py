@@ -1,0 +1,115 @@
+"""The real agents with the plugin, as `mam plugin install` writes it: its tools, its hooks, and no hook twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.real_agents.office import PATIENCE, Office
+from tests.waiting import await_that
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.real_agents.live import Live
+    from tests.real_agents.model_server import ModelServer
+
+LONGEST = 60.0
+COMMANDS = {
+    "claude-code": ["claude", "-p", "--allowedTools", "mcp__plugin_mam_mam__submit,Bash"],
+    "codex": ["codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
+}
+SUBMIT = f"model: tool submit {json.dumps({'prompt': 'write the notes', 'agent': 'human', 'detach': True})}"
+
+
+def _office(agent: str, tmp_path: Path, model: ModelServer) -> Office:
+    office = Office(agent, tmp_path, model)
+    office.mam("init")
+    assert office.mam("plugin", "install", "--agent", agent, "--yes").code == 0
+    return office
+
+
+def _run(office: Office, prompt: str, **env: str) -> None:
+    whole = {**office.mam.env, "ENABLE_TOOL_SEARCH": "false", **env}
+    argv = COMMANDS[office.agent]
+    ran = subprocess.run(argv, cwd=office.here, env=whole, input=prompt.encode(), capture_output=True, timeout=PATIENCE)
+    print(ran.stdout.decode()[-3000:], ran.stderr.decode()[-3000:])
+    assert ran.returncode == 0
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("agent", list(COMMANDS))
+def test_an_agent_with_the_plugin_has_its_tools(agent: str, tmp_path: Path, model: ModelServer) -> None:
+    office = _office(agent, tmp_path, model)
+    _run(office, SUBMIT)
+
+    assert [job["prompt"] for job in office.mam("list", "--json").json] == ["write the notes"]
+
+
+@pytest.mark.parametrize("agent", list(COMMANDS))
+def test_the_hooks_report_from_a_job_that_its_user_claimed(agent: str, tmp_path: Path, model: ModelServer) -> None:
+    office = _office(agent, tmp_path, model)
+    job = office.mam("register", "p", "--agent", agent, "-s", "desk").line
+    claim = office.mam("pick", "-s", "desk", "--json").json
+    held = {"MAM_JOB_ID": job, "MAM_ATTEMPT": str(claim["attempt"]), "MAM_CLAIM": claim["claim_id"]}
+    _run(office, "model: run echo hello\nmodel: say Done.", **held)
+
+    hooks = _hooks_of(office, job)
+    assert {"UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"} <= set(hooks)
+    assert hooks.count("Stop") == hooks.count("UserPromptSubmit") == 1
+
+
+@pytest.mark.parametrize("agent", list(COMMANDS))
+def test_elsewhere_the_hooks_report_nothing(agent: str, tmp_path: Path, model: ModelServer) -> None:
+    office = _office(agent, tmp_path, model)
+    job = office.mam("register", "p", "--agent", agent, "-s", "desk").line
+    office.mam("pick", "-s", "desk")
+    _run(office, "model: run echo hello\nmodel: say Done.")
+
+    assert _hooks_of(office, job) == []
+
+
+def _hooks_of(office: Office, job: str) -> list[str]:
+    lines = [json.loads(line) for line in office.mam("logs", job, "--json").out.splitlines()]
+    events = [line.get("payload") or line for line in lines]
+    return [event["data"]["hook"] for event in events if "hook" in (event.get("data") or {})]
+
+
+def test_a_session_that_its_user_started_shows_its_state_once_adopted(live: Live) -> None:
+    assert live.mam("plugin", "install", "--agent", "claude-code", "--yes").code == 0
+    live.tmux("new-session", "-d", "-s", "mine", "-c", str(live.mam.here), "claude")
+    await_that(lambda: "❯" in live.shown("mine"), longest=LONGEST)
+    assert live.mam("agents", "adopt", "claude", "--session", "mine", "--agent", "claude-code").code == 0
+    _type(live, "mine", "model: run touch asked.txt && echo please >asked.txt")
+    await_that(lambda: live.state_of("claude")["state"] == "needs permission", longest=LONGEST)
+    asks = live.state_of("claude")
+    live.tmux("send-keys", "-t", "=mine:", "Enter")
+    await_that(lambda: live.state_of("claude")["state"] == "done", longest=LONGEST)
+
+    assert asks["source"] == live.state_of("claude")["source"] == "hook"
+
+
+def test_a_session_that_mam_started_reports_each_hook_once(live: Live) -> None:
+    assert live.mam("plugin", "install", "--agent", "claude-code", "--yes").code == 0
+    live.start_agent("claude")
+    _type(live, "claude", "model: say Done.")
+    await_that(lambda: live.state_of("claude")["why"] == "its turn ended", longest=LONGEST)
+
+    root = next(live.agents.glob("sessions/*"))
+    (log,) = root.glob("hooks-*.jsonl")
+    hooks = [json.loads(line)["hook_event_name"] for line in log.read_text("utf-8").splitlines()]
+    assert hooks == ["SessionStart", "UserPromptSubmit", "Stop"]
+
+
+def _type(live: Live, session: str, text: str) -> None:
+    live.tmux("send-keys", "-t", f"={session}:", "-l", text)
+    await_that(lambda: text in live.shown(session), longest=LONGEST)
+
+    def was_taken() -> bool:
+        live.tmux("send-keys", "-t", f"={session}:", "Enter")
+        return "esc to interrupt" in live.shown(session) or f"❯ {text}" not in live.shown(session).splitlines()[-6:]
+
+    await_that(was_taken, longest=LONGEST)
