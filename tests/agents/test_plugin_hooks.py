@@ -37,9 +37,7 @@ def _starts(mam: Mam) -> list[str]:
 
 def _run(mam: Mam, script: Path, given: bytes, **env: str) -> None:
     """As an agent runs it: it takes all of the input, prints nothing and exits with 0."""
-    ran = subprocess.run(
-        ["sh", str(script), "claude-code"], input=given, capture_output=True, cwd=mam.here, env={**mam.env, **env}
-    )
+    ran = subprocess.run(["sh", str(script)], input=given, capture_output=True, cwd=mam.here, env={**mam.env, **env})
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
@@ -86,7 +84,7 @@ def test_an_adopted_session_shows_what_its_hooks_report(sessions: Sessions) -> N
     mam = sessions.mam
     script = _installed(mam)
     given = mam.home / "given"
-    hook = f"sh {script} claude-code <{given} && tmux wait-for -S reported"
+    hook = f"sh {script} <{given} && tmux wait-for -S reported"
 
     def report(hook_input: dict[str, str]) -> None:
         given.write_text(json.dumps(hook_input), "utf-8")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from mam.agents.hook_setup import CODEX_EVENTS, codex_trust
 from tests.real_agents.office import PATIENCE, Office
 from tests.waiting import await_that
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.real_agents.live import Live
     from tests.real_agents.model_server import ModelServer
 
@@ -60,6 +60,28 @@ def test_the_hooks_report_from_a_job_that_its_user_claimed(agent: str, tmp_path:
     hooks = _hooks_of(office, job)
     assert {"UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"} <= set(hooks)
     assert hooks.count("Stop") == hooks.count("UserPromptSubmit") == 1
+
+
+def test_codex_takes_the_same_tree_as_a_plugin(tmp_path: Path, model: ModelServer) -> None:
+    """Its user trusts the hooks in Codex, which records the hash that it shows."""
+    office = Office("codex", tmp_path, model)
+    office.mam("init")
+    office.mam("plugin", "install", "--agent", "claude-code", "--yes")
+    settings = Path(office.mam.env["CODEX_HOME"]) / "config.toml"
+    settings.write_text(settings.read_text("utf-8").replace("plugins = false", "plugins = true"), "utf-8")
+    for words in (("marketplace", "add", f"{office.mam.home}/data/mam/plugin"), ("add", "mam@mam-jobs")):
+        subprocess.run(["codex", "plugin", *words], cwd=office.here, env=office.mam.env, check=True, timeout=PATIENCE)
+    with settings.open("a", encoding="utf-8") as file:
+        for event in CODEX_EVENTS:
+            label, trusted = codex_trust(event, 'sh "${CLAUDE_PLUGIN_ROOT}/hooks/report.sh"')
+            file.write(f'[hooks.state."mam@mam-jobs:hooks/hooks.json:{label}:0:0"]\ntrusted_hash = "{trusted}"\n')
+    job = office.mam("register", "p", "--agent", "codex", "-s", "desk").line
+    claim = office.mam("pick", "-s", "desk", "--json").json
+    _run(office, "model: tool list {}", MAM_JOB_ID=job, MAM_ATTEMPT="1", MAM_CLAIM=claim["claim_id"])
+
+    assert "mcp__mam.submit" in model.seen[-1].tools
+    assert {"UserPromptSubmit", "Stop"} <= set(_hooks_of(office, job))
+    assert "codex hook" in office.mam("logs", job, "--json").out
 
 
 @pytest.mark.parametrize("agent", list(COMMANDS))

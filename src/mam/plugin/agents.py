@@ -11,7 +11,7 @@ from mam import __version__
 from mam.agent_table import CODING_AGENTS
 from mam.errors import Refused
 from mam.plugin.edits import JSON, TEXT, TOML, Wanted
-from mam.plugin.hooks import SCRIPT, claude_hooks, codex_hooks, script
+from mam.plugin.hooks import SCRIPT, codex_hooks, hooks_file, script
 from mam.skill import NAME, skill_text
 
 TYPE_CHECKING = False
@@ -77,7 +77,7 @@ def plugin_tree(tree: str) -> list[Wanted]:
         ".claude-plugin/marketplace.json": {"name": MARKETPLACE, "owner": {"name": "mam"}, "plugins": [listed]},
         f"{NAME}/.claude-plugin/plugin.json": {**about, "license": "MIT"},
         f"{NAME}/.mcp.json": {"mcpServers": {NAME: {**_server(), "env_vars": list(PASSED)}}},
-        f"{NAME}/hooks/hooks.json": claude_hooks(CLAUDE),
+        f"{NAME}/hooks/hooks.json": hooks_file(),
     }
     texts = {name: json.dumps(content, indent=2) + "\n" for name, content in files.items()}
     texts[f"{NAME}/skills/{NAME}/SKILL.md"] = skill_text()

@@ -29,10 +29,12 @@ _SCRIPT = """\
 # Reports a hook of an agent to mam. It reads its input to the end, prints nothing and exits with 0.
 # mam gives hooks of their own to the jobs and sessions that it starts. Elsewhere there is something to report in a job
 # that you claimed for this session, and in a pane of tmux that `mam agents adopt` knows.
+agent=${{1:-claude-code}}
+[ -z "$PLUGIN_ROOT" ] || agent=codex # only Codex sets this, for the hooks of a plugin
 server=${{TMUX%,*}}
 adopted=${{XDG_STATE_HOME:-$HOME/.local/state}}/mam/{folder}/${{server##*,}}$TMUX_PANE
 if [ -z "${socket}${mark}$MAM_SESSION_DIR" ] && {{ [ -n "$MAM_JOB_ID" ] || [ -f "$adopted" ]; }}; then
-    {mam} hook "$1" 2>/dev/null
+    {mam} hook "$agent" 2>/dev/null
 else
     cat >/dev/null
 fi
@@ -45,9 +47,9 @@ def script() -> str:
     return _SCRIPT.format(folder=FOLDER, socket=SOCKET, mark=MARK, mam=mam)
 
 
-def claude_hooks(agent: str) -> dict[str, Any]:
-    """The content of `hooks/hooks.json` in the plugin."""
-    hook = {"type": "command", "command": f'sh "${{CLAUDE_PLUGIN_ROOT}}/{SCRIPT}" {agent}', "timeout": SECONDS}
+def hooks_file() -> dict[str, Any]:
+    """The content of `hooks/hooks.json` in the plugin, which Claude Code and Codex read."""
+    hook = {"type": "command", "command": f'sh "${{CLAUDE_PLUGIN_ROOT}}/{SCRIPT}"', "timeout": SECONDS}
     return {"hooks": {event: [{"hooks": [hook]}] for event in CLAUDE_EVENTS}}
 
 
