@@ -242,7 +242,7 @@ SELECT number, job_id, fields, lines FROM mam.entries(%(after)s, %(upto)s, %(lim
 LISTEN mam_news
 
 -- name: begin to listen
-SELECT pg_advisory_lock_shared(7168365, 2)
+SELECT pg_advisory_lock_shared(7168365, 2), pg_backend_pid()
 
 -- name: last writer
 SELECT max(key) FROM mam.writer
