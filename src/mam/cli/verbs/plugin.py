@@ -1,4 +1,4 @@
-"""Set up mam's MCP server and skill in coding agents.
+"""Set up mam's MCP server, skill and hooks in coding agents.
 
   install   show what changes in the agents' files, ask, and write it
   remove    undo exactly these changes
