@@ -2,7 +2,7 @@
 
 Parts: starts sqlite lists postgres prune worker inbox bus questions serving.
 
-Without a part, it measures all of them. It replaces the rows of these parts in docs/performance.md; `--quick` prints only.
+Without a part, it measures all of them. It replaces their rows in docs/performance.md; with `--quick` it prints only.
 """
 
 from __future__ import annotations
