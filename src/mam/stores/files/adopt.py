@@ -90,7 +90,8 @@ def _describe(store: FilesStore, job_id: str, known: int | None, epoch: str) -> 
     if known is None and store.archived(job_id) is not None:
         return "is of a job that is in the archive; move the file away"
     if stamp is not None and stamp.epoch == epoch and stamp.version > (known or 0):
-        return f"is newer than the registry, which {older_text(job_id)}; `mam rebuild` makes it again from them"
+        older = older_text(f"job {job_id}")
+        return f"is newer than the registry, which {older}; `mam rebuild` makes it again from them"
     if known is not None and stamp is not None and stamp.epoch == epoch:
         return None
     try:
