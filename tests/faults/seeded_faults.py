@@ -208,13 +208,12 @@ MUTANTS = [
         caught_by="tests/conformance/test_memory.py",
     ),
     Mutant(
-        name="a claim ignores a key in use", file=f"{SQLITE}/queries.sql",
-        old="blocked = 0 AND host IN ('', :host)\n  AND agent NOT IN (SELECT value FROM json_each(:skipped))\n  AND (exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))",
-        new="blocked = 0 AND host IN ('', :host)\n  AND agent NOT IN (SELECT value FROM json_each(:skipped))",
+        name="a claim ignores a key in use", file="src/mam/stores/sql/queries.sql",
+        old="other.exclusive = job.exclusive AND other.status = 'running'))\nORDER BY", new="other.exclusive = job.exclusive AND false))\nORDER BY",
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(
-        name="any host claims a conversation", file=f"{SQLITE}/queries.sql",
+        name="any host claims a conversation", file="src/mam/stores/sql/queries.sql",
         old="blocked = 0 AND host IN ('', :host)\n", new="blocked = 0\n",
         caught_by="tests/conformance/test_sqlite.py",
     ),

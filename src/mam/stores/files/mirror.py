@@ -8,7 +8,8 @@
 | 2. write each changed record under a temporary name | `Mirror.prepare` | a temporary file, later replaced |
 | 3. commit the database | `SqliteStore._commit` | an act whose files the next act writes (step 1) |
 | 4. append the events, then rename the record | `Mirror.publish` | the same |
-| 5. save `mirrored_upto`, in a later transaction | `FilesStore._finish_earlier_acts` | the same |
+| 5. name the last entry in the lock file | `note_end` | the same |
+| 6. save `mirrored_upto`, in a later transaction | `FilesStore._finish_earlier_acts` | the same |
 """
 
 from __future__ import annotations
