@@ -67,7 +67,7 @@ class TestWorker:
         assert stored(harness.store, job) == b"attempt 1\n"
 
     @pytest.mark.parametrize(("upload", "kept"), [("none", b""), ("conversation", b""), ("all", b"word\n")])
-    def test_the_setting_decides(self, quick: Harness, upload: str, kept: bytes) -> None:
+    def test_the_setting_decides_what_is_copied(self, quick: Harness, upload: str, kept: bytes) -> None:
         quick.config = Config(output={"upload": upload})
         job = quick.ended("echo word; echo made >made.txt", artifacts=["made.txt"])
         assert stored(quick.store, job) == kept
