@@ -20,18 +20,19 @@ from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from tests.work.support import PidPipe
-from tests.work.worker_harness_fixtures import quick_fixture, shop_fixture
+from tests.work.worker_harness_fixtures import harness_fixture, quick_fixture
 
-__all__ = ["quick_fixture", "shop_fixture"]
+__all__ = ["harness_fixture", "quick_fixture"]
 
 HERE = os.uname().nodename
-STORE_UNREACHABLE = """
+LEAVES_THE_TREE = """
 import os, sys, time
 os.setsid()
 with open(sys.argv[1], "w") as pids:
     pids.write(f"{os.getpid()}\\n")
 time.sleep(1000)
 """
+"""A program that leaves the process tree of its agent."""
 
 
 class TestEnds:
@@ -186,7 +187,7 @@ class TestStopping:
 class TestCancelling:
     def test_it_reaches_grandchildren_and_detached_processes(self, harness: Harness, pids: PidPipe) -> None:
         away = harness.folder / "away.py"
-        away.write_text(STORE_UNREACHABLE)
+        away.write_text(LEAVES_THE_TREE)
         job = harness.job(
             f"({sys.executable} -I -S {away} {pids.path} &)\n"
             f"sh -c 'echo $$ > {pids.path}; sleep 1000' & echo $$ > {pids.path}; wait"

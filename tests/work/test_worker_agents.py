@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from mam.config.settings import Config
@@ -12,18 +11,9 @@ from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from tests.work.support import PidPipe
-from tests.work.worker_harness_fixtures import quick_fixture, shop_fixture
+from tests.work.worker_harness_fixtures import harness_fixture, quick_fixture
 
-__all__ = ["quick_fixture", "shop_fixture"]
-
-HERE = os.uname().nodename
-STORE_UNREACHABLE = """
-import os, sys, time
-os.setsid()
-with open(sys.argv[1], "w") as pids:
-    pids.write(f"{os.getpid()}\\n")
-time.sleep(1000)
-"""
+__all__ = ["harness_fixture", "quick_fixture"]
 
 
 class TestAgents:
