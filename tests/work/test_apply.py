@@ -24,6 +24,9 @@ def test_a_branch_behind_is_moved_forward_and_the_job_notes_it(desk: Desk) -> No
     applied = desk.mam.record(job)["applied"]
     assert (applied["how"], applied["branch"], applied["commit"]) == ("fast-forward", "main", commit)
     assert desk.mam("logs", job).out.count("applied") == 1
+    shown = desk.mam("show", job).out
+    assert "✓ applied to main by " in shown
+    assert "mam apply" not in shown
     again = desk.mam("apply", job)
     assert (again.line, "already" in again.stderr) == (commit, True)
     assert desk.mam.record(job)["applied"] == applied
