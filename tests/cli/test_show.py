@@ -63,7 +63,8 @@ def test_every_section_is_there(status: Status) -> None:
     overview = Overview(job=full_job(status), why=["It is so."], state=STATE, chain=relatives, children=9)
     text = "\n".join(shown(overview))
     for words in ("It is so.", "1 file +6 -2 on branch fine", "check.sh ended with 1", "41k tokens · $0.31",
-                  "may include others' changes", "✓ applied to fine by fine, ", "7 min", "parent of cdcdcdcd  running", "after x  gone", "… and 8 more", "by fine",
+                  "may include others' changes", "✓ applied to fine by fine, ", "7 min",
+                  "parent of cdcdcdcd  running", "after x  gone", "… and 8 more", "by fine",
                   "fine  2.0 KiB"):  # fmt: skip
         assert words in text
     assert json.loads(json.dumps(overview.to_json()))["cost"] == {
