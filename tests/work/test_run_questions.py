@@ -93,6 +93,7 @@ def test_an_answer_from_elsewhere_removes_the_keys(plain: Mam, tmp_path: Path) -
 
 def test_without_a_terminal_a_message_names_the_command(plain: Mam, tmp_path: Path) -> None:
     agent = installed("codex", plain, tmp_path)
+    plain("init")
     process = plain.start("run", "do it", "--agent", agent)
     await_that(lambda: plain("questions", "--json").json)
     job = only_job(plain)["job_id"]
