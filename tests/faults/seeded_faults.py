@@ -291,7 +291,7 @@ MUTANTS = [
         old="            left.append(end_orphans(find_orphans))\n", new="            pass\n", caught_by=f"{WORK}/test_orphans.py",
     ),
     Mutant(
-        name="a trace still names a keeper that has another job", file="src/mam/work/attempt.py",
+        name="a pid file still names a keeper that has another job", file="src/mam/work/headless_attempt.py",
         old="            self._remove_pid_line()\n", new="", caught_by=f"{WORK}/test_pidfiles.py",
     ),
     Mutant(
