@@ -195,7 +195,7 @@ MUTANTS = [
     ),
     Mutant(
         name="an archived job leaves no entry in the journal", file="src/mam/stores/sql/archive.py",
-        old="            self._append_entry(job, 0, None, (archived_line(job.job_id, moment),))\n", new="            moment = self._now()\n",
+        old="            self._append_entry(job, 0, None, tuple(short_lines([archived_line(job.job_id, moment)])))\n", new="            moment = self._now()\n",
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(
@@ -291,7 +291,7 @@ MUTANTS = [
         old="            left.append(end_orphans(find_orphans))\n", new="            pass\n", caught_by=f"{WORK}/test_orphans.py",
     ),
     Mutant(
-        name="a trace still names a keeper that has another job", file="src/mam/work/attempt.py",
+        name="a pid file still names a keeper that has another job", file="src/mam/work/headless_attempt.py",
         old="            self._remove_pid_line()\n", new="", caught_by=f"{WORK}/test_pidfiles.py",
     ),
     Mutant(

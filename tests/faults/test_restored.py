@@ -24,7 +24,7 @@ from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore
 from mam.util.clock import SystemClock
 from tests.faults.invariants import check_files, check_store
-from tests.faults.store_kinds import HOMES, Boot
+from tests.faults.store_kinds import STORE_KINDS, Boot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(600)  # guards against hanging only, also on a loaded machine
 
-FILES = HOMES["files"]
+FILES = STORE_KINDS["files"]
 BESIDE = ("", "-wal", "-shm")
 
 
@@ -54,7 +54,7 @@ def database(place: Path) -> Path:
 
 
 def settle(place: Path) -> None:
-    """What its log holds goes into the database."""
+    """Moves the content of its log into the database."""
     connection = apsw.Connection(str(database(place)))
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.close()
@@ -164,7 +164,7 @@ def test_a_lock_file_that_names_no_entry_refuses_nothing(place: Path, text: byte
 
 
 def test_a_lost_log_of_the_database_is_refused_and_rebuilt(place: Path) -> None:
-    """What it held has been acknowledged, and is in the record files."""
+    """The content of the log was acknowledged, and is in the record files."""
     settle(place)
     work(place)
     for suffix in ("-wal", "-shm"):
@@ -245,7 +245,7 @@ def test_older_files_beside_a_newer_database_are_written_again(place: Path, fold
 
 
 def test_an_edit_of_another_program_stays_until_it_is_adopted(place: Path) -> None:
-    """Whatever others do meanwhile, also after a restart of the machine; mam's own write of the job keeps it aside."""
+    """Other acts and a restart of the machine do not change it. When mam writes the job, it sets the file aside."""
     path = FILES.path(place) / "first.json"
     edit = path.read_bytes().replace(b'"prompt": "p"', b'"prompt": "q"')
     path.write_bytes(edit)
@@ -364,7 +364,7 @@ def test_a_process_that_has_the_store_open_writes_into_the_database_that_has_the
 
 def test_a_process_that_has_a_database_open_leaves_it_when_another_gets_its_name(folder: Path) -> None:
     path, other = str(folder / "jobs.db"), str(folder / "other.db")
-    HOMES["sqlite"].make(folder)
+    STORE_KINDS["sqlite"].make(folder)
     store = SqliteStore(path)
     Registry(store).register(prompt="p", agent="codex", job_id="first")
     store_2 = SqliteStore(path)
