@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from mam.errors import AnswerTooLate, BadInput, MamError
+from mam.jobs.notices import ACCEPTED
 from mam.jobs.pause import draft_pause
 from mam.jobs.question import DECISIONS
 from mam.jobs.workers import DRAIN, STOP
 from mam.serve.pages import markdown, new_jobs, showing
+from mam.serve.pages import notifications as pushes
 from mam.serve.pages.actions import CANCEL, RETRY, SEEN
 from mam.serve.pages.environment import THEME_COOKIE, THEMES
 from mam.serve.pages.reviews import prompt_of_review
@@ -147,6 +149,24 @@ def pause(visit: Visit) -> Response:
     reason = visit.field("reason").strip()[:200] or None
     visit.registry.pause(draft_pause(agent, label, None, reason, now))
     return visit.back("/workers", done="pause")
+
+
+def notifications(visit: Visit) -> Response:
+    """The key and the subscription are sent by a script, which a browser needs for notifications anyway."""
+    verb, browser = visit.field("verb"), visit.field("browser")
+    if verb == pushes.KEY:
+        return PlainTextResponse(pushes.server_key(visit.registry))
+    if verb == pushes.SUBSCRIBE:
+        pushes.add(visit.registry, visit.values())
+        return visit.back("/notifications", done=verb)
+    if verb == pushes.REMOVE:
+        pushes.remove(visit.registry, browser)
+        return visit.back("/notifications", done=verb)
+    if verb == pushes.TEST:
+        done = pushes.test(visit.registry, visit.server, browser)
+        words = f"The push service has {done.outcome} the test{f': {done.why}' if done.why else ''}."
+        return showing.notifications(visit, Note(look="ok" if done.outcome == ACCEPTED else "bad", text=words))
+    raise BadInput(why="a browser can be notified, tested or removed")
 
 
 def theme(visit: Visit) -> Response:

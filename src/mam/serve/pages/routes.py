@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from mam.serve.pages import acting, showing
+from mam.serve.pages.static_files import service_worker
 from mam.serve.pages.visit import acts, visits
 
 TYPE_CHECKING = False
@@ -36,6 +37,8 @@ def page_routes(server: Server) -> list[BaseRoute]:
         get("/workers", showing.workers), post("/workers", acting.ask_worker), post("/pauses", acting.pause),
         get("/statistics", showing.statistics), get("/health", showing.health), get("/tokens", showing.tokens),
         get("/help", showing.help_page), post("/theme", acting.theme),
+        get("/notifications", showing.notifications), post("/notifications", acting.notifications),
+        Route("/sw.js", service_worker, methods=["GET"]),
         Route("/manifest.webmanifest", showing.manifest(server), methods=["GET"]),
         Route("/robots.txt", showing.robots, methods=["GET"]),
     ]  # fmt: skip

@@ -11,6 +11,7 @@ from mam.serve.pages import jobs as job_view
 from mam.serve.pages.actions import actions_of
 from mam.serve.pages.conversations import output_size
 from mam.serve.pages.needs_me import needs_me
+from mam.serve.pages.notifications import notifications_page
 from mam.serve.pages.records import record_page
 from mam.serve.pages.statistics import HEADINGS, PERIODS, statistics_page
 from mam.serve.pages.workers import workers_page
@@ -129,6 +130,12 @@ def health(visit: Visit) -> Response:
 
 def tokens(visit: Visit) -> Response:
     return visit.page("tokens.html", view=health_view.tokens_page(visit.registry))
+
+
+def notifications(visit: Visit, note: Note | None = None) -> Response:
+    host = visit.request.headers.get("host", "")
+    view = notifications_page(visit.registry, visit.server, host)
+    return visit.page("notifications.html", view=view, note=note)
 
 
 def help_page(visit: Visit) -> Response:
