@@ -58,7 +58,7 @@ def store(address: str) -> Iterator[Store]:
     store.close()
 
 
-class Gang:
+class KilledWorkers:
     """A few workers, one of which is killed and replaced now and then."""
 
     def __init__(self, address: str, home: Path) -> None:
@@ -100,7 +100,7 @@ def test_every_job_ends_once_and_no_process_is_left(address: str, store: Store, 
         ).job.job_id
         for _ in range(JOBS)
     ]  # fmt: skip
-    gang = Gang(address, tmp_path)
+    gang = KilledWorkers(address, tmp_path)
     try:
         open_dependencies = set(jobs)
         ends = time.monotonic() + PATIENCE + 3 * JOBS

@@ -27,7 +27,7 @@ from mam.stores.consumer import Consumer, Position
 from mam.stores.files.store import FilesStore, create_files_store
 from tools.bench.common import LABEL, ROOT, Measured, Row, Rows
 
-TURNS = 300
+ROUNDS = 300
 EVENTS = 5_000
 PROCESSES = 15
 LONGEST = 60.0
@@ -120,7 +120,7 @@ def _latency(folder: Path, port: int) -> Rows:
     log = os.open(folder / "bare.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     took: dict[str, list[float]] = {"paho": [], "disk": [], job: [], signed: []}
     try:
-        for turn in range(20 + TURNS):
+        for turn in range(20 + ROUNDS):
             start = time.perf_counter()
             client.publish("bare/job/events", PAYLOAD, qos=1)
             took["paho"].append(bare.moment() - start)

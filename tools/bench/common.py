@@ -24,10 +24,10 @@ class Measured:
     """Durations of several things that took turns, each time in another order: what has just been done is in the
     processor's caches for whatever comes next. With a rest before each there is nothing left in them."""
 
-    def __init__(self, turns: int, things: Mapping[str, Callable[[], object]], rest_seconds: float = 0.0) -> None:
+    def __init__(self, rounds: int, things: Mapping[str, Callable[[], object]], rest_seconds: float = 0.0) -> None:
         self._seconds: dict[str, list[float]] = {name: [] for name in things}
-        names, chance = list(things), random.Random(turns)
-        for _ in range(turns):
+        names, chance = list(things), random.Random(rounds)
+        for _ in range(rounds):
             chance.shuffle(names)
             for name in names:
                 time.sleep(rest_seconds)

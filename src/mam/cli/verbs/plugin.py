@@ -1,4 +1,4 @@
-"""Tell coding agents of mam: its MCP server and its skill.
+"""Tell coding agents of mam: its MCP server, its skill and its hooks.
 
   install   show what changes in the agents' files, ask, and write it
   remove    take exactly that back

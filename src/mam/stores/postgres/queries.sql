@@ -12,10 +12,14 @@ SELECT journal_id FROM mam.store
 SELECT mam.clock(NULL)
 
 -- name: claim
--- Takes nothing when anything is due, unsettled or paused, or the session was replaced: then the slow path decides. Two claims of
--- one exclusive key meet at the unique index `job_holder`.
+-- Takes nothing when anything is due, unsettled or paused, or the session was replaced: then the slow path decides. Returns one row:
+-- whether it must, and the job if there is one. Two claims of one exclusive key meet at the unique index `job_holder`.
 WITH clock AS MATERIALIZED (
     SELECT mam.clock(%(now_ms)s) AS ms
+), conditions AS MATERIALIZED (
+    SELECT EXISTS (SELECT FROM mam.job WHERE due_ms <= (SELECT ms FROM clock) AND blocked < 2)
+           OR EXISTS (SELECT FROM mam.unsettled)
+           OR EXISTS (SELECT FROM mam.pause WHERE pause.label IN ('', %(label)s)) AS must_settle
 ), session AS MATERIALIZED (
     SELECT generation_id FROM mam.session_generation WHERE agent_id = %(agent_id)s FOR SHARE
 ), head AS MATERIALIZED (
@@ -24,9 +28,7 @@ WITH clock AS MATERIALIZED (
     WHERE label = %(label)s AND status = 'pending' AND blocked = 0 AND host IN ('', %(host)s)
       AND (exclusive IS NULL
            OR NOT EXISTS (SELECT FROM mam.job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
-      AND NOT EXISTS (SELECT FROM mam.job AS late WHERE late.due_ms <= (SELECT ms FROM clock) AND late.blocked < 2)
-      AND NOT EXISTS (SELECT FROM mam.unsettled)
-      AND NOT EXISTS (SELECT FROM mam.pause WHERE pause.label IN ('', %(label)s))
+      AND NOT (SELECT must_settle FROM conditions)
       AND (%(agent_id)s::text IS NULL OR EXISTS (SELECT FROM session WHERE generation_id = %(generation_id)s))
     ORDER BY priority DESC, number LIMIT 1 FOR NO KEY UPDATE OF job SKIP LOCKED
 ), terms AS (
@@ -55,10 +57,10 @@ WITH clock AS MATERIALIZED (
             'by', %(by)s::text, 'attempt', attempt, 'owner', owner))
     FROM taken
 )
-SELECT {columns} FROM taken
+SELECT must_settle, {columns} FROM conditions LEFT JOIN taken ON true
 
 -- name: job by claim
-SELECT {columns} FROM mam.job WHERE due_ms IS NOT NULL AND blocked < 2 AND status = 'running' AND claim_id = %(claim_id)s
+SELECT false, {columns} FROM mam.job WHERE due_ms IS NOT NULL AND blocked < 2 AND status = 'running' AND claim_id = %(claim_id)s
 
 -- name: end
 -- What mam.jobs.ending.end does to a running job that concerns no other; none when that rule has to look.
@@ -202,8 +204,9 @@ WHERE due_ms <= %(wall_ms)s AND blocked < 2
 ORDER BY due_ms, number LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
 
 -- name: next due
-SELECT NULL, (SELECT min(due_ms) FROM mam.job WHERE due_ms IS NOT NULL AND blocked < 2) - %(wall_ms)s,
-       EXISTS (SELECT FROM mam.unsettled)
+SELECT ms, (SELECT min(due_ms) FROM mam.job WHERE due_ms IS NOT NULL AND blocked < 2) - ms,
+       EXISTS (SELECT FROM mam.unsettled), EXISTS (SELECT FROM mam.pause)
+FROM mam.clock(%(now_ms)s) AS ms
 
 -- name: update prompt
 UPDATE mam.job SET prompt = %(prompt)s WHERE number = %(number)s
@@ -239,7 +242,7 @@ SELECT number, job_id, fields, lines FROM mam.entries(%(after)s, %(upto)s, %(lim
 LISTEN mam_news
 
 -- name: begin to listen
-SELECT pg_advisory_lock_shared(7168365, 2)
+SELECT pg_advisory_lock_shared(7168365, 2), pg_backend_pid()
 
 -- name: last writer
 SELECT max(key) FROM mam.writer
@@ -249,11 +252,6 @@ SELECT 1 FROM mam.writer WHERE key <= %(key)s LIMIT 1
 
 -- name: wait for label
 SELECT pg_advisory_lock_shared(7168364, hashtext(%(label)s))
-
--- name: anything to settle
--- Whether a claim that found nothing has to look again, with more than one statement.
-SELECT EXISTS (SELECT FROM mam.job WHERE due_ms <= mam.clock(%(now_ms)s) AND blocked < 2) OR EXISTS (SELECT FROM mam.unsettled)
-       OR EXISTS (SELECT FROM mam.pause WHERE pause.label IN ('', %(label)s))
 
 -- name: confirm
 SELECT pg_logical_emit_message(true, 'mam', '')

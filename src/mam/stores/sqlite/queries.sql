@@ -50,7 +50,7 @@ ORDER BY late DESC LIMIT :limit
 SELECT (SELECT min(due_ms) FROM job INDEXED BY job_due
         WHERE due_boot = :boot_id AND due_ms IS NOT NULL AND blocked < 2 AND :boot_id <> '') - :boot_ms,
        (SELECT min(due_ms) FROM job INDEXED BY job_due WHERE due_boot = '' AND due_ms IS NOT NULL AND blocked < 2) - :wall_ms,
-       EXISTS (SELECT 1 FROM unsettled)
+       EXISTS (SELECT 1 FROM unsettled), EXISTS (SELECT 1 FROM pause)
 
 -- name: set boot
 -- Leases of an earlier boot go by the wall clock.
