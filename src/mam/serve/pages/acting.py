@@ -13,7 +13,7 @@ from mam.jobs.question import DECISIONS
 from mam.jobs.workers import DRAIN, STOP
 from mam.serve.pages import markdown, new_jobs, showing
 from mam.serve.pages import notifications as pushes
-from mam.serve.pages.actions import CANCEL, RETRY, SEEN
+from mam.serve.pages.actions import APPLY, CANCEL, RETRY, SEEN
 from mam.serve.pages.environment import THEME_COOKIE, THEMES
 from mam.serve.pages.reviews import prompt_of_review
 from mam.serve.pages.visit import Note, Visit
@@ -51,8 +51,11 @@ def _next_question(visit: Visit) -> str:
 
 
 def act_on_job(visit: Visit) -> Response:
-    """Cancel, retry or seen."""
+    """Cancel, retry, seen or apply."""
     job, verb = visit.path("job"), visit.path("verb")
+    if verb == APPLY:
+        visit.registry.apply(job)
+        return visit.back(f"/jobs/{job}", done=verb)
     done = _act(visit, job, verb)
     return visit.back(f"/jobs/{done.job_id}", done=verb)
 
@@ -138,6 +141,14 @@ def ask_worker(visit: Visit) -> Response:
         raise BadInput(why="a worker can be asked to drain or to stop")
     visit.registry.ask_worker(visit.field("worker"), verb)
     return visit.back("/workers", done=verb)
+
+
+def stop_session(visit: Visit) -> Response:
+    sessions = visit.server.sessions
+    if sessions is None:
+        raise BadInput(why="this server has no directory of sessions")
+    visit.registry.stop_session(sessions(), visit.field("session"), visit.field("generation"))
+    return visit.back("/workers", done="stop_session")
 
 
 def pause(visit: Visit) -> Response:

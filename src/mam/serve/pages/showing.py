@@ -113,7 +113,7 @@ def new_job(visit: Visit, problem: str = "", status: int = 200, preview: str = "
 
 
 def workers(visit: Visit) -> Response:
-    return visit.page("workers.html", "workers", view=workers_page(visit.registry))
+    return visit.page("workers.html", "workers", view=workers_page(visit.registry, visit.server.sessions))
 
 
 def statistics(visit: Visit) -> Response:
