@@ -13,7 +13,7 @@ from mam.jobs.question import DECISIONS
 from mam.jobs.workers import DRAIN, STOP
 from mam.serve.pages import markdown, new_jobs, showing
 from mam.serve.pages import notifications as pushes
-from mam.serve.pages.actions import CANCEL, RETRY, SEEN
+from mam.serve.pages.actions import APPLY, CANCEL, RETRY, SEEN
 from mam.serve.pages.environment import THEME_COOKIE, THEMES
 from mam.serve.pages.page_call import Note, PageCall
 from mam.serve.pages.reviews import prompt_of_review
@@ -50,11 +50,22 @@ def _next_question(call: PageCall) -> str:
     return f"#q-{first.job.job_id}-{first.question.attempt}-{first.question.digest[:8]}"
 
 
+<<<<<<< HEAD
 def act_on_job(call: PageCall) -> Response:
     """Cancel, retry or seen."""
     job, verb = call.path("job"), call.path("verb")
     done = _act(call, job, verb)
     return call.back(f"/jobs/{done.job_id}", done=verb)
+=======
+def act_on_job(call: PageCall) -> Response:
+    """Cancel, retry, seen or apply."""
+    job, verb = call.path("job"), call.path("verb")
+    if verb == APPLY:
+        call.registry.apply(job)
+        return call.back(f"/jobs/{job}", done=verb)
+    done = _act(call, job, verb)
+    return call.back(f"/jobs/{done.job_id}", done=verb)
+>>>>>>> w-page-next
 
 
 def act_on_jobs(call: PageCall) -> Response:
@@ -140,6 +151,7 @@ def ask_worker(call: PageCall) -> Response:
     return call.back("/workers", done=verb)
 
 
+<<<<<<< HEAD
 def pause(call: PageCall) -> Response:
     agent, label = call.field("agent") or None, call.field("label") or None
     if call.field("verb") == "resume":
@@ -149,6 +161,25 @@ def pause(call: PageCall) -> Response:
     reason = call.field("reason").strip()[:200] or None
     call.registry.pause(draft_pause(agent, label, None, reason, now))
     return call.back("/workers", done="pause")
+=======
+def stop_session(call: PageCall) -> Response:
+    sessions = call.server.sessions
+    if sessions is None:
+        raise BadInput(why="this server has no directory of sessions")
+    call.registry.stop_session(sessions(), call.field("session"), call.field("generation"))
+    return call.back("/workers", done="stop_session")
+
+
+def pause(call: PageCall) -> Response:
+    agent, label = call.field("agent") or None, call.field("label") or None
+    if call.field("verb") == "resume":
+        call.registry.resume(agent, label)
+        return call.back("/workers", done="resume")
+    now = call.registry.registry.store.clock.now()
+    reason = call.field("reason").strip()[:200] or None
+    call.registry.pause(draft_pause(agent, label, None, reason, now))
+    return call.back("/workers", done="pause")
+>>>>>>> w-page-next
 
 
 def notifications(call: PageCall) -> Response:

@@ -113,7 +113,7 @@ def new_job(call: PageCall, problem: str = "", status: int = 200, preview: str =
 
 
 def workers(call: PageCall) -> Response:
-    return call.page("workers.html", "workers", view=workers_page(call.registry))
+    return call.page("workers.html", "workers", view=workers_page(call.registry, call.server.sessions))
 
 
 def statistics(call: PageCall) -> Response:
