@@ -50,13 +50,6 @@ def _next_question(call: PageCall) -> str:
     return f"#q-{first.job.job_id}-{first.question.attempt}-{first.question.digest[:8]}"
 
 
-<<<<<<< HEAD
-def act_on_job(call: PageCall) -> Response:
-    """Cancel, retry or seen."""
-    job, verb = call.path("job"), call.path("verb")
-    done = _act(call, job, verb)
-    return call.back(f"/jobs/{done.job_id}", done=verb)
-=======
 def act_on_job(call: PageCall) -> Response:
     """Cancel, retry, seen or apply."""
     job, verb = call.path("job"), call.path("verb")
@@ -65,7 +58,6 @@ def act_on_job(call: PageCall) -> Response:
         return call.back(f"/jobs/{job}", done=verb)
     done = _act(call, job, verb)
     return call.back(f"/jobs/{done.job_id}", done=verb)
->>>>>>> w-page-next
 
 
 def act_on_jobs(call: PageCall) -> Response:
@@ -151,17 +143,6 @@ def ask_worker(call: PageCall) -> Response:
     return call.back("/workers", done=verb)
 
 
-<<<<<<< HEAD
-def pause(call: PageCall) -> Response:
-    agent, label = call.field("agent") or None, call.field("label") or None
-    if call.field("verb") == "resume":
-        call.registry.resume(agent, label)
-        return call.back("/workers", done="resume")
-    now = call.registry.registry.store.clock.now()
-    reason = call.field("reason").strip()[:200] or None
-    call.registry.pause(draft_pause(agent, label, None, reason, now))
-    return call.back("/workers", done="pause")
-=======
 def stop_session(call: PageCall) -> Response:
     sessions = call.server.sessions
     if sessions is None:
@@ -179,7 +160,6 @@ def pause(call: PageCall) -> Response:
     reason = call.field("reason").strip()[:200] or None
     call.registry.pause(draft_pause(agent, label, None, reason, now))
     return call.back("/workers", done="pause")
->>>>>>> w-page-next
 
 
 def notifications(call: PageCall) -> Response:
