@@ -12,14 +12,14 @@ import pytest
 
 from tests.agents.sessions import Sessions
 from tests.serve.process import server_process
-from tests.work.talker import Desk, desk_fixture
+from tests.work.scripted_claude import Project, project_fixture
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
     from tests.cli.command import Mam
 
-__all__ = ["desk_fixture"]
+__all__ = ["project_fixture"]
 
 pytestmark = pytest.mark.external
 
@@ -40,30 +40,30 @@ def page_of(mam: Mam, browser: Browser) -> Iterator[Page]:
     assert problems == []
 
 
-def test_the_changes_of_a_job_are_applied_to_its_checkout(desk: Desk, browser: Browser) -> None:
-    job, other = desk.run("echo b > b.txt"), desk.run("echo theirs > a.txt")
-    desk.repository.commit("a.txt", "ours\n")
-    with page_of(desk.mam, browser) as page:
+def test_the_changes_of_a_job_are_applied_to_its_checkout(project: Project, browser: Browser) -> None:
+    job, other = project.run("echo b > b.txt"), project.run("echo theirs > a.txt")
+    project.repository.commit("a.txt", "ours\n")
+    with page_of(project.mam, browser) as page:
         page.goto(f"/jobs/{job}")
         page.get_by_role("button", name="Apply").click()
         page.wait_for_selector(".note.ok:has-text('Applied')")
-        assert (desk.path / "b.txt").read_text() == "b\n"
+        assert (project.path / "b.txt").read_text() == "b\n"
         assert "Applied by local to main" in page.inner_text(".facts")
         assert not page.get_by_role("button", name="Apply").is_visible()
 
         page.goto(f"/jobs/{other}")
         page.get_by_role("button", name="Apply").click()
         page.get_by_text("conflicts with main in a.txt").wait_for()
-        assert (desk.path / "a.txt").read_text() == "ours\n"
-        assert desk.mam.record(other)["applied"] is None
+        assert (project.path / "a.txt").read_text() == "ours\n"
+        assert project.mam.record(other)["applied"] is None
 
 
-def test_a_live_session_is_stopped_after_a_question(desk: Desk, browser: Browser) -> None:
+def test_a_live_session_is_stopped_after_a_question(project: Project, browser: Browser) -> None:
     with TemporaryDirectory(prefix="mam-t-") as folder:
-        sessions = Sessions(desk.mam, Path(folder))
+        sessions = Sessions(project.mam, Path(folder))
         try:
             sessions.start("gpu", "/bin/cat")
-            with page_of(desk.mam, browser) as page:
+            with page_of(project.mam, browser) as page:
                 page.goto("/workers")
                 page.get_by_role("button", name="Stop").click()
                 page.get_by_role("dialog").get_by_role("button", name="Leave it").click()
