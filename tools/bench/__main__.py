@@ -1,6 +1,6 @@
 """`python -m tools.bench [--quick | --long] [SUBJECT …]`.
 
-Subjects: starts sqlite lists postgres prune worker inbox bus questions serving.
+Subjects: starts sqlite lists postgres prune worker inbox bus questions serving page.
 
 None of the subjects is all of them. A long run writes a table for each of its subjects, others only the one of all.
 """
@@ -17,6 +17,7 @@ from tools.bench.bus import measure_bus
 from tools.bench.common import Rows, as_table, write_report
 from tools.bench.inbox import measure_inbox
 from tools.bench.lists import measure_lists
+from tools.bench.page import measure_page
 from tools.bench.postgres import measure_postgres
 from tools.bench.prune import measure_prune
 from tools.bench.questions import measure_questions
@@ -42,6 +43,7 @@ def main() -> None:
         "bus": measure_bus,
         "questions": measure_questions,
         "serving": measure_serving,
+        "page": lambda folder: measure_page(folder, *((9_000, 1_000) if quick else (900_000, 100_000))),
     }
     if unknown := set(chosen) - measures.keys() - {QUICK, LONG}:
         raise SystemExit(f"unknown: {' '.join(sorted(unknown))}\n{__doc__}")

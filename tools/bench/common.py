@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -71,9 +71,11 @@ Rows = list[Row | PeerRow | SizeRow]
 
 
 def as_table(rows: Rows) -> str:
-    head = ("what", "median", "against", "median", "ratio", "budget")
-    lines = [head, ("---",) * len(head), *(row.cells for row in rows)]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    return as_plain_table(("what", "median", "against", "median", "ratio", "budget"), [row.cells for row in rows])
+
+
+def as_plain_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ("---",) * len(head), *rows])
 
 
 def write_report(table: str, name: str) -> None:
