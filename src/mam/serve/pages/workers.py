@@ -167,7 +167,7 @@ def _labels(
 def _queues(registry: AuthorizedRegistry) -> dict[str, list[QueuedJob]]:
     """The pending jobs of each label. Of very many, the labels of the latest jobs alone, without their queues."""
     store = registry.registry.store
-    if store.counts().get(PENDING, 0) > QUEUED_READ:
+    if registry.counts().get(PENDING, 0) > QUEUED_READ:
         latest = islice(registry.registry.select(Query()), RATE_LOOKED_AT)
         return {job.agent_session: [] for job in latest}
     queues: dict[str, list[QueuedJob]] = {}
