@@ -44,7 +44,9 @@ def measure_page(folder: Path, ended: int, pending: int) -> Rows:
     finally:
         server.close()
     visits = _first_visits()
-    lines = [(view, f"{requests}", f"{size:,}", f"{paint:.0f} ms") for view, requests, size, paint in visits]
+    lines: list[tuple[str, ...]] = [
+        (view, f"{requests}", f"{size:,}", f"{paint:.0f} ms") for view, requests, size, paint in visits
+    ]
     write_visits(lines)
     return [
         Row(f"page: first byte of the list, {ended + pending:,} jobs", "300 ms", listed, LIST_BUDGET, "at most 1"),
