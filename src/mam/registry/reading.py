@@ -13,7 +13,7 @@ from mam.stores.port import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from mam.jobs.activity import State
@@ -82,17 +82,23 @@ class ReadingRegistry:
         found = (kept.job for kept in self.store.archive_contents(newest_first=True))
         return (job for job in found if matches(query, job))
 
-    def explain(self, job: str) -> tuple[Job, list[str]]:
+    def explain(self, job: str, may_name: Callable[[str], bool] | None = None) -> tuple[Job, list[str]]:
+        """The sentences name no job for which `may_name` is false."""
         from mam.jobs.explain import ExplainContext, explain
         from mam.jobs.pause import blocking_pause
 
         found, now = self.get(job), self.store.clock.now()
         holder = self.store.holder(found.exclusive) if found.exclusive is not None else None
         workers = [worker for worker in self.live_workers() if worker.serves(found)] if found.status is PENDING else []
+        pause = blocking_pause(self.store.pauses(), found, now)
+        if may_name is not None:
+            holder = holder if holder is None or may_name(holder) else ""
+            if pause is not None and pause.probe is not None and not may_name(pause.probe):
+                pause = pause.replace(probe="")
         around = ExplainContext(
             ahead=self.store.ahead_of(found),
             holder=None if holder == found.job_id else holder,
-            pause=blocking_pause(self.store.pauses(), found, now),
+            pause=pause,
             needed={job_id: self.store.newest(job_id) for job_id in found.after},
             last_event=self._last_event(found),
             host=os.uname().nodename,
@@ -117,11 +123,11 @@ class ReadingRegistry:
         newest = list(islice(self.store.select(Query(label=label)), FEW_JOBS + 1))
         return len(newest) > FEW_JOBS or any(job.attempt for job in newest)
 
-    def overview(self, job: str) -> Overview:
+    def overview(self, job: str, may_name: Callable[[str], bool] | None = None) -> Overview:
         """Everything about a job that a person asks for first."""
         from mam.jobs.overview import Overview
 
-        found, why = self.explain(job)
+        found, why = self.explain(job, may_name)
         children = self.store.children(found.job_id)
         relatives = [
             self._relative("retry_of", found.retry_of),
