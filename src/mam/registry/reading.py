@@ -8,7 +8,7 @@ from itertools import islice
 
 from mam.errors import AmbiguousId, UnknownJob
 from mam.jobs import input_rules
-from mam.jobs.status import ERROR, OPEN, PENDING, RUNNING
+from mam.jobs.status import ERROR, OPEN, PENDING, RUNNING, WAITING
 from mam.stores.port import Query
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.activity import State
     from mam.jobs.change import AuditRecord
+    from mam.jobs.explain import ExplainContext
     from mam.jobs.overview import Overview, Relative
     from mam.jobs.record import Job
     from mam.jobs.workers import Holder, WorkerEntry
@@ -84,21 +85,32 @@ class ReadingRegistry:
 
     def explain(self, job: str, may_name: Callable[[str], bool] | None = None) -> tuple[Job, list[str]]:
         """The sentences name no job for which `may_name` is false."""
-        from mam.jobs.explain import ExplainContext, explain
+        from mam.jobs.explain import explain
+
+        found = self.get(job)
+        around = self._around(found)
+        if may_name is not None:
+            around = around.hiding(may_name)
+        return found, explain(found, self.store.clock.now(), around)
+
+    def hindrances(self, job: Job) -> list[str]:
+        """Only what keeps it from running now."""
+        from mam.jobs.explain import hindrances
+
+        if job.status not in (PENDING, WAITING):
+            return []
+        return hindrances(job, self.store.clock.now(), self._around(job))
+
+    def _around(self, found: Job) -> ExplainContext:
+        from mam.jobs.explain import ExplainContext
         from mam.jobs.pause import blocking_pause
 
-        found, now = self.get(job), self.store.clock.now()
         holder = self.store.holder(found.exclusive) if found.exclusive is not None else None
         workers = [worker for worker in self.live_workers() if worker.serves(found)] if found.status is PENDING else []
-        pause = blocking_pause(self.store.pauses(), found, now)
-        if may_name is not None:
-            holder = holder if holder is None or may_name(holder) else ""
-            if pause is not None and pause.probe is not None and not may_name(pause.probe):
-                pause = pause.replace(probe="")
-        around = ExplainContext(
+        return ExplainContext(
             ahead=self.store.ahead_of(found),
             holder=None if holder == found.job_id else holder,
-            pause=pause,
+            pause=blocking_pause(self.store.pauses(), found, self.store.clock.now()),
             needed={job_id: self.store.newest(job_id) for job_id in found.after},
             last_event=self._last_event(found),
             host=os.uname().nodename,
@@ -106,7 +118,6 @@ class ReadingRegistry:
             has_able_worker=any(worker.is_able(found) for worker in workers),
             was_claimed=bool(workers) or self._was_claimed(found.agent_session),
         )
-        return found, explain(found, now, around)
 
     def never_served(self, job: Job) -> str | None:
         """The sentence for the user if the job is the first of its label and no worker serves that."""
