@@ -13,7 +13,7 @@ from mam.stores.port import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from mam.jobs.activity import State
@@ -95,11 +95,15 @@ class ReadingRegistry:
         found = (kept.job for kept in self.store.archive_contents(newest_first=True))
         return (job for job in found if matches(query, job))
 
-    def explain(self, job: str) -> tuple[Job, list[str]]:
+    def explain(self, job: str, may_name: Callable[[str], bool] | None = None) -> tuple[Job, list[str]]:
+        """The sentences name no job for which `may_name` is false."""
         from mam.jobs.explain import explain
 
         found = self.get(job)
-        return found, explain(found, self.store.clock.now(), self._around(found))
+        around = self._around(found)
+        if may_name is not None:
+            around = around.hiding(may_name)
+        return found, explain(found, self.store.clock.now(), around)
 
     def hindrances(self, job: Job) -> list[str]:
         """Only what keeps it from running now."""
@@ -142,11 +146,11 @@ class ReadingRegistry:
         newest = list(islice(self.store.select(Query(label=label)), FEW_JOBS + 1))
         return len(newest) > FEW_JOBS or any(job.attempt for job in newest)
 
-    def overview(self, job: str) -> Overview:
+    def overview(self, job: str, may_name: Callable[[str], bool] | None = None) -> Overview:
         """Everything about a job that a person asks for first."""
         from mam.jobs.overview import Overview
 
-        found, why = self.explain(job)
+        found, why = self.explain(job, may_name)
         children = self.store.children(found.job_id)
         relatives = [
             self._relative("retry_of", found.retry_of),
