@@ -73,7 +73,9 @@ ENVIRONMENT = {
     "CODEX_HOME": "The directory of Codex's sessions, which mam reads to find rejected commands and the start of a "
     "turn; `~/.codex` if unset.",
     "PATH": "The directories of agents, git and tmux. mam ignores entries that are not absolute.",
-    "TMUX": "Set if `mam agents attach` runs inside tmux.",
+    "TMUX": "Set if `mam agents attach` runs inside tmux. With TMUX_PANE, a hook finds the adopted session in whose "
+    "pane it runs.",
+    "TMUX_PANE": "The pane of tmux in which a hook runs.",
     "TMPDIR": "The directory of temporary files. Without XDG_RUNTIME_DIR it also holds the sockets of a worker's "
     "doors, if its name is short enough; otherwise `/tmp` does.",
     "TMUX_TMPDIR": "The directory of tmux's sockets.",

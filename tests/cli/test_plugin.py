@@ -185,3 +185,33 @@ def test_a_link_of_a_repository_to_a_file_of_the_user_is_left_alone(mam: Mam) ->
 
     refused.failed(1, "outside of this project")
     assert precious.read_text("utf-8") == "mine\n"
+
+
+def test_codex_keeps_the_hooks_of_the_user_and_trusts_those_of_mam(mam: Mam) -> None:
+    """Codex names a hook by its place, so mam's comes after the user's."""
+    path = mam.home / ".codex/config.toml"
+    path.parent.mkdir()
+    own = (
+        '[[hooks.Stop]]\nhooks = [{type = "command", command = "mine"}]\n[hooks.state."a:stop:0:0"]\nenabled = false\n'
+    )
+    path.write_text(own, "utf-8")
+    assert mam("plugin", "install", "--agent", "codex", "--yes").code == 0
+    hooks = tomllib.loads(path.read_text("utf-8"))["hooks"]
+    path.write_text(path.read_text("utf-8") + "\n[tui]\n", "utf-8")
+    assert mam("plugin", "install", "--agent", "codex", "--dry-run").out == ""
+    assert mam("plugin", "remove", "--agent", "codex", "--yes").code == 0
+
+    assert hooks["Stop"][0]["hooks"][0]["command"] == "mine"
+    assert hooks["Stop"][1]["hooks"][0]["command"].endswith("/hooks/report.sh codex")
+    assert f"{path}:stop:1:0" in hooks["state"]
+    assert f"{path}:session_start:0:0" in hooks["state"]
+    assert tomllib.loads(path.read_text("utf-8")) == {**tomllib.loads(own), "tui": {}}
+
+
+def test_for_a_project_no_hooks_are_installed(mam: Mam) -> None:
+    """They would run on the machine of each person who clones it."""
+    subprocess.run(["git", "init", "-q"], cwd=mam.here, check=True)
+    assert mam("plugin", "install", "--agent", "claude-code", "--agent", "codex", "--project", "--yes").code == 0
+    assert not [
+        path for path in mam.here.rglob("*") if path.is_file() and "report.sh" in path.read_text("utf-8", "replace")
+    ]

@@ -1,4 +1,4 @@
-"""`mam show`: everything about a job at one look."""
+"""`mam show`: the overview of a job."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from mam.__main__ import VERBS
 from tests.docs.pages import ROOT, Reader, blocks
 from tests.needs import need
 from tests.postgres.server import PrivateServer
-from tests.work.talker import TALKER
+from tests.work.scripted_claude import SCRIPTED_CLAUDE
 
 PAGES = sorted(
     [
@@ -27,7 +27,7 @@ PROGRAMS = {
     # These replace programs that a reader has. Each does the least that its page needs.
     "claude": 'case "$*" in *--print*) read -r _; echo found >report.md; exec cat .answer;; esac\n'
     'while printf "> " && read -r line; do echo "you said: $line"; done',
-    "talker": TALKER,
+    "talker": SCRIPTED_CLAUDE,
     "my-agent": "cat >/dev/null; echo my answer",
 }
 RUN_ELSEWHERE = {

@@ -18,7 +18,7 @@ import pytest
 from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore
 from tests.faults.amount import DOSE
-from tests.inbox.commands import WHERE, Desk
+from tests.inbox.commands import WHERE, InboxCommand
 from tests.waiting import await_that
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ def drops() -> int:
 
 
 def test_every_file_is_one_job_when_the_kernel_has_lost_count(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    folder = desk.here / "inbox" / WHERE
+    inbox = InboxCommand(tmp_path)
+    folder = inbox.here / "inbox" / WHERE
     folder.mkdir(parents=True)
     store = tmp_path / "jobs.sqlite"
-    with watch(folder) as witness, watcher(desk, store) as pid:
+    with watch(folder) as witness, watcher(inbox, store) as pid:
         await_that(lambda: sees(pid, folder), "nobody watches the inbox")
         os.kill(pid, signal.SIGSTOP)
         await_that(lambda: state(pid) == "T", "it was not stopped")
@@ -65,13 +65,13 @@ def test_every_file_is_one_job_when_the_kernel_has_lost_count(tmp_path: Path) ->
 
 
 @contextmanager
-def watcher(desk: Desk, store: Path) -> Iterator[int]:
-    """Its process. What it says goes to a file: thousands of lines would fill a pipe that nobody reads."""
+def watcher(inbox: InboxCommand, store: Path) -> Iterator[int]:
+    """Its process. Its output goes to a file, because thousands of lines would fill a pipe without a reader."""
     words = ["inbox", "watch", "--concurrency", "0", "--store", f"sqlite://{store}"]
     with (
-        open(desk.here.parent / "log", "wb") as log,
+        open(inbox.here.parent / "log", "wb") as log,
         subprocess.Popen(
-            [sys.executable, "-m", "mam", *words], cwd=desk.here, env=desk.env, stdout=log, stderr=log
+            [sys.executable, "-m", "mam", *words], cwd=inbox.here, env=inbox.env, stdout=log, stderr=log
         ) as process,
     ):
         try:
@@ -84,7 +84,7 @@ def watcher(desk: Desk, store: Path) -> Iterator[int]:
 
 @contextmanager
 def watch(folder: Path) -> Iterator[int]:
-    """A watcher of our own that reads nothing meanwhile: what the kernel does to it, it does to the other."""
+    """A watcher of the test that reads nothing. The kernel treats it like the other one."""
     library = ctypes.CDLL(None, use_errno=True)
     found: list[int] = []
 
@@ -114,7 +114,7 @@ def told_last(descriptor: int) -> int:
 
 
 def overflow(folder: Path) -> None:
-    """Nothing that concerns an inbox, and too much of it."""
+    """Makes very many events that do not concern an inbox."""
     one, other = folder / ".one", folder / ".other"
     one.touch()
     for _ in range(kept_events() // 2 + 1):

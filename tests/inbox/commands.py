@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 WHERE = "acme/shop/main"
 
 
-class Desk(Mam):
-    """`desk.drop(…)`, `desk.once()`, `desk.outcome(…)`: used as by a person, in `here`, which is the root."""
+class InboxCommand(Mam):
+    """`inbox.drop(…)`, `inbox.once()`, `inbox.outcome(…)`: used as by a person, in `here`, which is the root."""
 
     def __init__(self, folder: Path) -> None:
-        here, home = folder / "desk", folder / "home"
+        here, home = folder / "root", folder / "home"
         here.mkdir()
         (home / "config" / "mam").mkdir(parents=True)
         super().__init__(here, home)

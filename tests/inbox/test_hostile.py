@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.inbox.commands import WHERE, Desk
+from tests.inbox.commands import WHERE, InboxCommand
 from tests.inbox.world import World
 
 if TYPE_CHECKING:
@@ -46,44 +46,44 @@ NO_KEY_CAN_BE_READ = ("a control character", "an open quote", "no character")
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def inbox(tmp_path: Path) -> InboxCommand:
+    return InboxCommand(tmp_path)
 
 
-def printed_about(desk: Desk, file: str) -> list[str]:
+def printed_about(inbox: InboxCommand, file: str) -> list[str]:
     """The output of a run about this file; every run prints whole lines and no traceback."""
-    ran = desk("inbox", "once")
+    ran = inbox("inbox", "once")
     assert ran.code in (0, 1, 7), ran.stderr
     assert all(line.startswith("mam: ") for line in ran.stderr.splitlines()), ran.stderr
     return [line for line in ran.stderr.splitlines() if file in line]
 
 
 @pytest.mark.parametrize("name", HEADS)
-def test_a_hostile_file_stops_no_other(desk: Desk, name: str) -> None:
+def test_a_hostile_file_stops_no_other(inbox: InboxCommand, name: str) -> None:
     content = f"---\n{HEADS[name]}\n---\necho bad\n"
-    desk.drop(content, "bad.prompt.md")
-    desk.drop("echo good\n", "good.prompt.md")
-    assert printed_about(desk, "bad.prompt.md")
-    assert "good" in desk.outcome("good.done.md")
-    (file,) = (desk.here / "finished" / WHERE).glob("bad.*.md")
+    inbox.drop(content, "bad.prompt.md")
+    inbox.drop("echo good\n", "good.prompt.md")
+    assert printed_about(inbox, "bad.prompt.md")
+    assert "good" in inbox.outcome("good.done.md")
+    (file,) = (inbox.here / "finished" / WHERE).glob("bad.*.md")
     outcome = file.read_text(encoding="utf-8")
     assert outcome.startswith(content)
     is_mams = HEADS[name].startswith(("agent", "label", "artifacts", "priority", "timeout"))
     if is_mams and name not in NO_KEY_CAN_BE_READ:  # otherwise it is a prompt, which the shell cannot run
         assert "drop it again" in outcome[len(content) :]
-        assert desk("list", "--json").json[0]["prompt"] == "echo good"
-    assert desk.left() == []
+        assert inbox("list", "--json").json[0]["prompt"] == "echo good"
+    assert inbox.left() == []
 
 
-def test_twenty_of_them_at_once(desk: Desk) -> None:
+def test_twenty_of_them_at_once(inbox: InboxCommand) -> None:
     """Variation: many in one batch, between good ones."""
-    desk.drop("echo before\n", "a.prompt.md")
+    inbox.drop("echo before\n", "a.prompt.md")
     for number in range(20):
-        desk.drop(f"---\nagent: x\nlabel: {'[' * (29_000 + number)}\n---\ndo\n", f"b{number}.prompt.md")
-    desk.drop("echo behind\n", "c.prompt.md")
-    assert len(printed_about(desk, "must be one value, not a list")) == 20
-    assert "before" in desk.outcome("a.done.md")
-    assert "behind" in desk.outcome("c.done.md")
+        inbox.drop(f"---\nagent: x\nlabel: {'[' * (29_000 + number)}\n---\ndo\n", f"b{number}.prompt.md")
+    inbox.drop("echo behind\n", "c.prompt.md")
+    assert len(printed_about(inbox, "must be one value, not a list")) == 20
+    assert "before" in inbox.outcome("a.done.md")
+    assert "behind" in inbox.outcome("c.done.md")
 
 
 def test_a_hostile_file_in_a_store_of_rows(tmp_path: Path) -> None:
@@ -96,25 +96,25 @@ def test_a_hostile_file_in_a_store_of_rows(tmp_path: Path) -> None:
     world.close()
 
 
-def test_a_hostile_head_in_another_encoding(desk: Desk) -> None:
+def test_a_hostile_head_in_another_encoding(inbox: InboxCommand) -> None:
     """Variation: with a byte order mark, and with CRLF line ends."""
     for mark, name in (("\ufeff", "marked"), ("", "plain")):
-        desk.drop(f"{mark}---\r\nagent: {'[' * 30_000}\r\n---\r\ndo\r\n", f"{name}.prompt.md")
-    desk.drop("echo good\n", "good.prompt.md")
-    assert len(printed_about(desk, "must be one value, not a list")) == 2
-    assert "good" in desk.outcome("good.done.md")
+        inbox.drop(f"{mark}---\r\nagent: {'[' * 30_000}\r\n---\r\ndo\r\n", f"{name}.prompt.md")
+    inbox.drop("echo good\n", "good.prompt.md")
+    assert len(printed_about(inbox, "must be one value, not a list")) == 2
+    assert "good" in inbox.outcome("good.done.md")
 
 
-def test_a_file_that_an_earlier_version_died_of_is_put_away_at_the_next_start(desk: Desk) -> None:
+def test_a_file_that_an_earlier_version_died_of_is_put_away_at_the_next_start(inbox: InboxCommand) -> None:
     """The file has a row and was renamed before it is parsed."""
-    desk.drop(f"---\nagent: {'[' * 30_000}\n---\ndo\n", "bad.running.md")
-    desk.drop("echo good\n", "good.prompt.md")
-    assert len(printed_about(desk, "bad.prompt.md")) == 1
-    assert "good" in desk.outcome("good.done.md")
-    assert "must be one value, not a list" in desk.outcome("bad.error.md")
-    desk.drop("echo again\n", "again.prompt.md")
-    assert printed_about(desk, "bad") == []
-    assert "again" in desk.outcome("again.done.md")
+    inbox.drop(f"---\nagent: {'[' * 30_000}\n---\ndo\n", "bad.running.md")
+    inbox.drop("echo good\n", "good.prompt.md")
+    assert len(printed_about(inbox, "bad.prompt.md")) == 1
+    assert "good" in inbox.outcome("good.done.md")
+    assert "must be one value, not a list" in inbox.outcome("bad.error.md")
+    inbox.drop("echo again\n", "again.prompt.md")
+    assert printed_about(inbox, "bad") == []
+    assert "again" in inbox.outcome("again.done.md")
 
 
 def test_a_bug_over_one_file_stops_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,28 +148,28 @@ MIRRORED = {
 
 
 @pytest.mark.parametrize("name", MIRRORED)
-def test_a_hostile_mirror_stops_no_start(desk: Desk, name: str) -> None:
+def test_a_hostile_mirror_stops_no_start(inbox: InboxCommand, name: str) -> None:
     """Other programs can write into the mirror."""
-    desk.drop("---\nat: +2h\n---\necho later\n", "later.prompt.md")
-    printed_about(desk, "later")
-    (folder,) = (desk.here / ".queue" / "jobs").iterdir()
+    inbox.drop("---\nat: +2h\n---\necho later\n", "later.prompt.md")
+    printed_about(inbox, "later")
+    (folder,) = (inbox.here / ".queue" / "jobs").iterdir()
     record = json.loads((folder / "job.json").read_bytes())
     spoilt = json.dumps({**record, "metadata": "HERE"}).replace('"HERE"', MIRRORED[name])
     (folder / "job.json").write_text(spoilt)
-    desk.drop("echo good\n", "good.prompt.md")
-    printed_about(desk, "good")
-    assert "good" in desk.outcome("good.done.md")
+    inbox.drop("echo good\n", "good.prompt.md")
+    printed_about(inbox, "good")
+    assert "good" in inbox.outcome("good.done.md")
     assert json.loads((folder / "job.json").read_bytes())["state"] == "queued"
 
 
-def test_an_invalid_time_in_the_mirror_stops_no_pruning(desk: Desk) -> None:
-    desk.configure(queue="keep_days = 1")
-    desk.drop("echo first\n", "first.prompt.md")
-    printed_about(desk, "first")
-    (folder,) = (desk.here / ".queue" / "jobs").iterdir()
+def test_an_invalid_time_in_the_mirror_stops_no_pruning(inbox: InboxCommand) -> None:
+    inbox.configure(queue="keep_days = 1")
+    inbox.drop("echo first\n", "first.prompt.md")
+    printed_about(inbox, "first")
+    (folder,) = (inbox.here / ".queue" / "jobs").iterdir()
     record = json.loads((folder / "job.json").read_bytes())
     (folder / "job.json").write_text(json.dumps({**record, "updated_at": "9999-99-99T99:99:99Z"}))
-    desk.drop("echo good\n", "good.prompt.md")
-    printed_about(desk, "good")
-    assert "good" in desk.outcome("good.done.md")
+    inbox.drop("echo good\n", "good.prompt.md")
+    printed_about(inbox, "good")
+    assert "good" in inbox.outcome("good.done.md")
     assert os.path.isdir(folder)

@@ -7,12 +7,12 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.cli.command import Mam
-from tests.live.stage import Stage
+from tests.live.harness import LiveHarness
 
 
 @pytest.fixture
-def stage(mam: Mam) -> Iterator[Stage]:
+def harness(mam: Mam) -> Iterator[LiveHarness]:
     with TemporaryDirectory(prefix="mam-l-") as folder:
-        stage = Stage(mam, Path(folder))
-        yield stage
-        stage.close()
+        harness = LiveHarness(mam, Path(folder))
+        yield harness
+        harness.close()

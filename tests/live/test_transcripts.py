@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mam.work.live.transcripts import end_in_transcript
-from tests.live.stage import Stage
+from tests.live.harness import LiveHarness
 
 LIMIT = "You've hit your usage limit. Upgrade to Pro, or try again at 8:45 AM."
 
@@ -62,17 +62,17 @@ def test_only_the_end_of_this_very_turn_counts(tmp_path: Path) -> None:
     assert end_in_transcript("codex", str(tmp_path / "none"), "t0") is None
 
 
-def test_a_session_rejected_by_its_vendor_is_not_busy(stage: Stage) -> None:
-    stage.agent("codex", "codex", given=("--transcript", str(stage.folder / "rollout.jsonl")))
-    job_id = stage.register(f"agent: refused {LIMIT}", name="codex", tool="codex")
+def test_a_session_rejected_by_its_vendor_is_not_busy(harness: LiveHarness) -> None:
+    harness.agent("codex", "codex", given=("--transcript", str(harness.folder / "rollout.jsonl")))
+    job_id = harness.register(f"agent: refused {LIMIT}", name="codex", tool="codex")
 
-    worker = stage.work("--once", name="codex")
+    worker = harness.work("--once", name="codex")
     worker.communicate(timeout=60)
 
-    job = stage.job(job_id)
+    job = harness.job(job_id)
     assert (job["status"], job["waiting_for"], job["retries"]) == ("waiting", "reset", 0)
     assert job["run"]["turn"]["ended_by"] == "protocol"
-    state = stage.status("codex")["state"]
+    state = harness.status("codex")["state"]
     assert (state["state"], state["source"], state["why"]) == ("done", "protocol", "its turn ended with rate_limit")
-    (pause,) = stage.mam("pause", "--list", "--json").json
+    (pause,) = harness.mam("pause", "--list", "--json").json
     assert pause["agent"] == "codex"

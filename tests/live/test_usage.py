@@ -14,7 +14,7 @@ from mam.agents.hook_events import log_line
 from mam.agents.turns import Turn
 from mam.work.live import usage
 from mam.work.live.usage import turn_cost
-from tests.live.stage import Stage
+from tests.live.harness import LiveHarness
 
 HERE = Path(__file__).parent
 CLAUDE, CODEX = HERE / "claude-transcript.jsonl", HERE / "codex-rollout.jsonl"
@@ -98,34 +98,34 @@ def test_what_cannot_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.external
-def test_the_record_of_a_job_in_a_session_has_its_figures(stage: Stage) -> None:
-    stage.mam("config", "set", "prices.claude-code", "{input = 1, output = 10}")
-    stage.agent(given=("--transcript", str(stage.folder / "t.jsonl")))
-    first = stage.register("agent: answer 100 22\nagent: answer 100 22\nagent: say one")
-    second = stage.register("agent: answer 7 3\nagent: say two")
-    silent = stage.register("agent: say three")
+def test_the_record_of_a_job_in_a_session_has_its_figures(harness: LiveHarness) -> None:
+    harness.mam("config", "set", "prices.claude-code", "{input = 1, output = 10}")
+    harness.agent(given=("--transcript", str(harness.folder / "t.jsonl")))
+    first = harness.register("agent: answer 100 22\nagent: answer 100 22\nagent: say one")
+    second = harness.register("agent: answer 7 3\nagent: say two")
+    silent = harness.register("agent: say three")
 
-    stage.drain()
+    harness.drain()
 
-    found = stage.job(first)["run"]["agent"]
+    found = harness.job(first)["run"]["agent"]
     assert found["tokens"] == {"input": 200, "output": 44}
     assert (found["cost_usd"], found["cost_from"]) == (0.00064, "prices")
-    assert stage.job(second)["run"]["agent"]["tokens"] == {"input": 7, "output": 3}
-    assert "agent" not in stage.job(silent)["run"]
-    shown = stage.mam("show", first).out
+    assert harness.job(second)["run"]["agent"]["tokens"] == {"input": 7, "output": 3}
+    assert "agent" not in harness.job(silent)["run"]
+    shown = harness.mam("show", first).out
     assert "244 tokens · $0.0006" in shown
     assert "mam output" not in shown
-    stage.mam("output", first).failed(1, "it ran in the live session claude")
-    assert stage.mam("continue", first, "more", "--json").json["conversation"]["live"]["name"] == "claude"
+    harness.mam("output", first).failed(1, "it ran in the live session claude")
+    assert harness.mam("continue", first, "more", "--json").json["conversation"]["live"]["name"] == "claude"
 
 
 @pytest.mark.external
-def test_a_turn_that_waits_for_its_background_task_ends_with_the_agents_own_next_prompt(stage: Stage) -> None:
-    stage.agent()
-    job_id = stage.register("agent: background\nagent: say It is all done.")
+def test_a_turn_that_waits_for_its_background_task_ends_with_the_agents_own_next_prompt(harness: LiveHarness) -> None:
+    harness.agent()
+    job_id = harness.register("agent: background\nagent: say It is all done.")
 
-    stage.drain()
+    harness.drain()
 
-    job = stage.job(job_id)
+    job = harness.job(job_id)
     assert (job["status"], job["result"]) == ("completed", "It is all done.")
-    assert len(stage.typed()) == 1
+    assert len(harness.typed()) == 1

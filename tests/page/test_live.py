@@ -59,7 +59,7 @@ def test_new_output_appears_on_the_page_of_a_running_job(visitor: Visitor) -> No
     data = b'{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"Now the last module."}}\n'
     attempt = AttemptId(job_id=job.job_id, attempt=1, claim_id=job.claim_id)
     visitor.registry.store.outputs.append(attempt, Piece(start=0, data=data), OutputLimits())
-    page.wait_for_selector("#talk:has-text('Now the last module.')")
+    page.wait_for_selector("#conversation:has-text('Now the last module.')")
 
 
 def test_the_page_survives_a_server_that_is_killed(visitor: Visitor) -> None:

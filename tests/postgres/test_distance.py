@@ -11,9 +11,9 @@ from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from tests.postgres.proxy import Proxy
-from tests.stories import READERS, WRITERS, Cast
+from tests.sample_jobs import READERS, WRITERS, SampleJobs
 from tests.waiting import await_that
-from tests.work.support import Roll
+from tests.work.support import PidPipe
 from tests.work.worker_commands import Working
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def test_every_verb_works_and_survives_a_cut(far: Proxy, judge: PostgresStore) -
     store = PostgresStore(far.tcp_url)
     registry = Registry(store)
     for name, verb in {**WRITERS, **READERS}.items():
-        near = Cast(Registry(judge), f"near {name}")
+        near = SampleJobs(Registry(judge), f"near {name}")
         verb(Registry(judge), near)
-        expected = near.story(judge)
-        cast = Cast(Registry(judge), f"far {name}")
+        expected = near.history(judge)
+        sample = SampleJobs(Registry(judge), f"far {name}")
         far.cut()
-        verb(registry, cast)
-        assert cast.story(judge) == expected, name
+        verb(registry, sample)
+        assert sample.history(judge) == expected, name
     store.close()
 
 
@@ -62,15 +62,15 @@ def test_a_worker_keeps_its_agents_and_ends_each_job_once(
     far: Proxy, judge: PostgresStore, mam: Mam, tmp_path: Path, gate: Gate
 ) -> None:
     mam.env["MAM_STORE"] = far.tcp_url
-    registry, roll = Registry(judge), Roll(tmp_path)
-    script = f"echo $$ > {roll.path}; {gate.wait}"
+    registry, pids = Registry(judge), PidPipe(tmp_path)
+    script = f"echo $$ > {pids.path}; {gate.wait}"
     for _ in range(JOBS):
         registry.register(prompt=script, agent="shell", workdir=str(tmp_path))
     with Working(mam, "-s", "shell", "--concurrency", "2", "--lease", "20"):
         for _ in range(CUTS):
-            roll.call(2)
+            pids.processes(2)
             far.cut()
             gate.open(2)
         await_that(lambda: all(job.status.ended for job in judge.select(Query())))
     assert [(job.status, job.attempt) for job in judge.select(Query())] == [("completed", 1)] * JOBS
-    roll.close()
+    pids.close()

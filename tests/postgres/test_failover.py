@@ -23,7 +23,7 @@ from tests.cli.command import finish
 from tests.postgres.server import PrivateServer
 from tests.postgres.standby import Standby, address, configure
 from tests.waiting import await_that
-from tests.work.support import Roll, await_gone
+from tests.work.support import PidPipe, await_gone
 from tests.work.worker_commands import Working, ended
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def pair() -> Iterator[tuple[PrivateServer, Standby]]:
 
 
 @pytest.fixture
-def roll(tmp_path: Path) -> Iterator[Roll]:
-    roll = Roll(tmp_path)
-    yield roll
-    roll.close()
+def pids(tmp_path: Path) -> Iterator[PidPipe]:
+    pids = PidPipe(tmp_path)
+    yield pids
+    pids.close()
 
 
 def test_a_synchronous_standby_loses_nothing(pair: tuple[PrivateServer, Standby]) -> None:
@@ -208,18 +208,18 @@ def read_all(consumer: Consumer) -> list[str]:
 
 
 def test_a_worker_ends_the_agent_of_a_claim_that_was_lost(
-    pair: tuple[PrivateServer, Standby], mam: Mam, roll: Roll, gate: Gate
+    pair: tuple[PrivateServer, Standby], mam: Mam, pids: PidPipe, gate: Gate
 ) -> None:
     primary, standby = pair
     mam.env["MAM_STORE"] = address(primary, standby)
-    job = mam.register(f"echo $$ > {roll.path}; [ -e again ] || {{ touch again; exec sleep 1000; }}; {gate.wait}")
+    job = mam.register(f"echo $$ > {pids.path}; [ -e again ] || {{ touch again; exec sleep 1000; }}; {gate.wait}")
     stop_following(primary, standby)
     with Working(mam, "-s", "shell", "--lease", "20") as worker:
-        lost = roll.call(1)
+        lost = pids.processes(1)
         primary.kill()
         standby.promote()
         await_gone(lost)
-        roll.call(1)
+        pids.processes(1)
         gate.open()
         record = ended(mam, job)
         assert (record["status"], record["attempt"]) == ("completed", 1), "the store knows of one attempt"

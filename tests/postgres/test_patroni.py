@@ -17,7 +17,7 @@ from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from tests.postgres.patroni import Cluster
 from tests.waiting import Gate, await_that
-from tests.work.support import Roll
+from tests.work.support import PidPipe
 from tests.work.worker_commands import Working, ended
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def cluster() -> Iterator[Cluster]:
 def test_a_takeover_ends_no_agent_and_loses_no_job(cluster: Cluster, mam: Mam, gate: Gate, tmp_path: Path) -> None:
     create_postgres_store(cluster.url)
     mam.env["MAM_STORE"] = cluster.url
-    roll, known, is_over = Roll(tmp_path), list[str](), threading.Event()
-    job = mam.register(f"echo $$ > {roll.path}; {gate.wait}")
+    pids, known, is_over = PidPipe(tmp_path), list[str](), threading.Event()
+    job = mam.register(f"echo $$ > {pids.path}; {gate.wait}")
 
     def write() -> None:
         store = PostgresStore(cluster.url)
@@ -59,7 +59,7 @@ def test_a_takeover_ends_no_agent_and_loses_no_job(cluster: Cluster, mam: Mam, g
 
     writer = threading.Thread(target=write)
     with Working(mam, "-s", "shell"):
-        roll.call(1)
+        pids.processes(1)
         writer.start()
         await_that(lambda: len(known) >= JOBS)
         cluster.first.kill()
@@ -75,4 +75,4 @@ def test_a_takeover_ends_no_agent_and_loses_no_job(cluster: Cluster, mam: Mam, g
     assert {one.job_id for one in store.select(Query())} >= {job, *known}
     check_journal(store)
     store.close()
-    roll.close()
+    pids.close()

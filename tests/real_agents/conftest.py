@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command import Mam
 from tests.real_agents.alone import is_alone
-from tests.real_agents.live import Live
+from tests.real_agents.live import LiveAgents
 from tests.real_agents.model_server import ModelServer
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def live(tmp_path: Path, model: ModelServer) -> Iterator[Live]:
+def live(tmp_path: Path, model: ModelServer) -> Iterator[LiveAgents]:
     here, home = tmp_path / "project", tmp_path / "home"
     here.mkdir()
     home.mkdir()
     with TemporaryDirectory(prefix="mam-r-") as folder:
-        live = Live(Mam(here, home), Path(folder), model.url)
+        live = LiveAgents(Mam(here, home), Path(folder), model.url)
         yield live
         live.close()

@@ -18,7 +18,7 @@ INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS = 100, 11, 22
 
 
 @dataclass(frozen=True)
-class Heard:
+class ModelInput:
     """One thing of a conversation that the model did not say itself."""
 
     text: str
@@ -28,14 +28,14 @@ class Heard:
 
 @dataclass(frozen=True)
 class Request:
-    heard: list[Heard]
+    heard: list[ModelInput]
     tools: list[str]
     model: str
     streamed: bool
 
 
 @dataclass(frozen=True)
-class Say:
+class Reply:
     text: str
     refused: bool = False
     """Whether the model declines instead of answering."""
@@ -67,9 +67,9 @@ def texts(content: object) -> str:
 class Dialect(Protocol):
     def read(self, body: Json) -> Request: ...
 
-    def whole(self, answer: Say | Call, model: str) -> Json: ...
+    def whole(self, answer: Reply | Call, model: str) -> Json: ...
 
-    def stream(self, answer: Say | Call, model: str) -> Iterator[tuple[str, Json]]:
+    def stream(self, answer: Reply | Call, model: str) -> Iterator[tuple[str, Json]]:
         """Names and data of events."""
 
 
@@ -84,18 +84,18 @@ class Messages:
             content = message["content"]
             for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
                 if part.get("type") == "tool_result":
-                    heard.append(Heard(texts(part.get("content")), True))
+                    heard.append(ModelInput(texts(part.get("content")), True))
                 elif part.get("type") == "text":
-                    heard.append(Heard(part["text"], False))
+                    heard.append(ModelInput(part["text"], False))
         tools = [tool["name"] for tool in body.get("tools", []) if "name" in tool]
         return Request(heard, tools, body.get("model", ""), bool(body.get("stream")))
 
-    def whole(self, answer: Say | Call, model: str) -> Json:
+    def whole(self, answer: Reply | Call, model: str) -> Json:
         stop = "tool_use" if isinstance(answer, Call) else "refusal" if answer.refused else "end_turn"
         usage = {
             "input_tokens": INPUT_TOKENS, "cache_read_input_tokens": CACHED_TOKENS, "output_tokens": OUTPUT_TOKENS,
         }  # fmt: skip
-        block: Json = {"type": "text", "text": answer.text} if isinstance(answer, Say) else {
+        block: Json = {"type": "text", "text": answer.text} if isinstance(answer, Reply) else {
             "type": "tool_use", "id": f"toolu_{answer.number}", "name": answer.tool, "input": answer.arguments,
         }  # fmt: skip
         return {
@@ -103,12 +103,12 @@ class Messages:
             "stop_reason": stop, "stop_sequence": None, "usage": usage,
         }  # fmt: skip
 
-    def stream(self, answer: Say | Call, model: str) -> Iterator[tuple[str, Json]]:
+    def stream(self, answer: Reply | Call, model: str) -> Iterator[tuple[str, Json]]:
         whole = self.whole(answer, model)
         block = whole["content"][0]
         begun = {**whole, "content": [], "stop_reason": None, "usage": {**whole["usage"], "output_tokens": 1}}
         yield "message_start", {"type": "message_start", "message": begun}
-        if isinstance(answer, Say):
+        if isinstance(answer, Reply):
             empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": answer.text}
         else:
             empty = {**block, "input": {}}
@@ -130,9 +130,9 @@ class Responses:
         for item in [{"role": "user", "content": asked}] if isinstance(asked, str) else asked:
             if str(item.get("type", "message")).endswith("_output"):
                 output = item.get("output")
-                heard.append(Heard(output if isinstance(output, str) else texts(output), True))
+                heard.append(ModelInput(output if isinstance(output, str) else texts(output), True))
             elif item.get("role") == "user":
-                heard.append(Heard(texts(item.get("content")), False))
+                heard.append(ModelInput(texts(item.get("content")), False))
         tools = []
         for tool in body.get("tools", []):
             name = tool.get("name", tool.get("type", ""))
@@ -140,22 +140,22 @@ class Responses:
             tools += [name] if inner is None else [f"{name}.{one['name']}" for one in inner]
         return Request(heard, tools, body.get("model", ""), bool(body.get("stream")))
 
-    def whole(self, answer: Say | Call, model: str) -> Json:
+    def whole(self, answer: Reply | Call, model: str) -> Json:
         return self._response(self._item(answer), model, "completed")
 
-    def stream(self, answer: Say | Call, model: str) -> Iterator[tuple[str, Json]]:
+    def stream(self, answer: Reply | Call, model: str) -> Iterator[tuple[str, Json]]:
         item = self._item(answer)
         begun = self._response(None, model, "in_progress")
         yield "response.created", {"type": "response.created", "response": begun}
         yield "response.output_item.added", {"type": "response.output_item.added", "output_index": 0, "item": item}
-        if isinstance(answer, Say):
+        if isinstance(answer, Reply):
             delta = {"type": "response.output_text.delta", "item_id": "msg_1", "output_index": 0, "content_index": 0}
             yield "response.output_text.delta", {**delta, "delta": answer.text}
         yield "response.output_item.done", {"type": "response.output_item.done", "output_index": 0, "item": item}
         done = self._response(item, model, "completed")
         yield "response.completed", {"type": "response.completed", "response": done}
 
-    def _item(self, answer: Say | Call) -> Json:
+    def _item(self, answer: Reply | Call) -> Json:
         if isinstance(answer, Call):
             space, _, name = answer.tool.rpartition(".")
             return {
@@ -185,27 +185,27 @@ class Completions:
 
     def read(self, body: Json) -> Request:
         heard = [
-            Heard(texts(message.get("content")), message["role"] == "tool")
+            ModelInput(texts(message.get("content")), message["role"] == "tool")
             for message in body.get("messages", [])
             if message.get("role") in ("user", "tool")
         ]
         tools = [tool["function"]["name"] for tool in body.get("tools", []) if "function" in tool]
         return Request(heard, tools, body.get("model", ""), bool(body.get("stream")))
 
-    def whole(self, answer: Say | Call, model: str) -> Json:
+    def whole(self, answer: Reply | Call, model: str) -> Json:
         message, finish = self._message(answer)
         return {**self._chunk(model), "choices": [{"index": 0, "message": message, "finish_reason": finish}],
                 "usage": self._usage()}  # fmt: skip
 
-    def stream(self, answer: Say | Call, model: str) -> Iterator[tuple[str, Json]]:
+    def stream(self, answer: Reply | Call, model: str) -> Iterator[tuple[str, Json]]:
         message, finish = self._message(answer)
         chunk = {**self._chunk(model), "object": "chat.completion.chunk"}
         yield "", {**chunk, "choices": [{"index": 0, "delta": message, "finish_reason": None}]}
         yield "", {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
         yield "", {**chunk, "choices": [], "usage": self._usage()}
 
-    def _message(self, answer: Say | Call) -> tuple[Json, str]:
-        if isinstance(answer, Say):
+    def _message(self, answer: Reply | Call) -> tuple[Json, str]:
+        if isinstance(answer, Reply):
             finish = "content_filter" if answer.refused else "stop"
             return {"role": "assistant", "content": answer.text}, finish
         call = {

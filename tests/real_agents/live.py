@@ -22,7 +22,7 @@ PROMPTS = {"claude": "❯", "codex": "›", "opencode": "Ask anything"}
 """What is on the screen when one can type."""
 
 
-class Live(Sessions):
+class LiveAgents(Sessions):
     """All three in one world; the tmux server hands its environment on to them."""
 
     def __init__(self, mam: Mam, folder: Path, url: str) -> None:

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.real_agents.dialects import Call, Completions, Dialect, Messages, Request, Responses, Say
+from tests.real_agents.dialects import Call, Completions, Dialect, Messages, Reply, Request, Responses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ _SHELLS = ("Bash", "bash", "exec_command", "shell_command", "shell")
 
 
 @dataclass(frozen=True)
-class Trouble:
+class ErrorReply:
     """An answer that is an error: what each vendor says, and with which headers."""
 
     status: int
@@ -65,7 +65,7 @@ class Trouble:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def usage_limit(resets_at: int) -> Trouble:
+def usage_limit(resets_at: int) -> ErrorReply:
     """A plan's limit, with the time of its reset where each vendor puts it."""
     left = max(0, resets_at - int(time.time()))
     headers = {
@@ -79,23 +79,23 @@ def usage_limit(resets_at: int) -> Trouble:
         "message": f"The usage limit has been reached. Please try again in {left}s.",
     }  # fmt: skip
     words = "This request would exceed your account's rate limit. Please try again later."
-    return Trouble(429, {"type": "rate_limit_error", "message": words}, said, headers)
+    return ErrorReply(429, {"type": "rate_limit_error", "message": words}, said, headers)
 
 
-def overload() -> Trouble:
+def overload() -> ErrorReply:
     words = {"message": "The server is overloaded. Please try again later.", "type": "server_error"}
-    return Trouble(529, {"type": "overloaded_error", "message": "Overloaded"}, words, {"x-should-retry": "false"})
+    return ErrorReply(529, {"type": "overloaded_error", "message": "Overloaded"}, words, {"x-should-retry": "false"})
 
 
-def logged_out() -> Trouble:
+def logged_out() -> ErrorReply:
     words = {"message": "Incorrect API key provided.", "type": "invalid_request_error", "code": "invalid_api_key"}
-    return Trouble(401, {"type": "authentication_error", "message": "invalid x-api-key"}, words)
+    return ErrorReply(401, {"type": "authentication_error", "message": "invalid x-api-key"}, words)
 
 
-def unpaid() -> Trouble:
+def unpaid() -> ErrorReply:
     anthropic = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."
     openai = "You exceeded your current quota, please check your plan and billing details."
-    return Trouble(
+    return ErrorReply(
         400,
         {"type": "invalid_request_error", "message": anthropic},
         {"message": openai, "type": "insufficient_quota", "code": "insufficient_quota"},
@@ -106,7 +106,7 @@ class ModelServer:
     """Answers until it is closed. `trouble` may be set and taken away at any time; `seen` counts real requests."""
 
     def __init__(self) -> None:
-        self.trouble: Trouble | Callable[[], Trouble | None] | None = None
+        self.trouble: ErrorReply | Callable[[], ErrorReply | None] | None = None
         self.broken: Json | None = None
         """What its streams contain in place of an answer."""
         self.insists = False
@@ -117,7 +117,7 @@ class ModelServer:
         self.hanging = threading.Semaphore(0)
         """Released once for each answer that hangs: `hanging.acquire()` awaits that an agent is in its turn."""
         self._released = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), lambda *about: _Visit(self, *about))
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), lambda *about: _RequestHandler(self, *about))
         self._http.daemon_threads = True
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
@@ -126,11 +126,11 @@ class ModelServer:
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def limit(self, seconds: float) -> Callable[[], float]:
-        """A usage limit that ends by itself so long after somebody has met it. Gives a function that says when that
+        """A usage limit that ends by itself so long after a request has met it. Returns a function that says when that
         is, in seconds since 1970."""
         times: list[int] = []
 
-        def trouble() -> Trouble | None:
+        def trouble() -> ErrorReply | None:
             if not times:
                 times.append(int(time.time() + seconds) + 1)
             return usage_limit(times[0]) if time.time() < times[0] else None
@@ -152,10 +152,10 @@ class ModelServer:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def answer(self, request: Request, is_gone: Callable[[], bool]) -> Say | Call | Trouble:
+    def answer(self, request: Request, is_gone: Callable[[], bool]) -> Reply | Call | ErrorReply:
         steps, done = steps_of(request)
         if steps is None or not request.tools:
-            return Say("Errand")
+            return Reply("Errand")
         self.seen.append(request)
         trouble = self.trouble() if callable(self.trouble) else self.trouble
         if trouble is not None:
@@ -165,9 +165,9 @@ class ModelServer:
             self.hanging.release()
             while not self._released.wait(0.05) and not is_gone():
                 pass
-            return Say("Done at last.")
+            return Reply("Done at last.")
         if verb in ("say", "refuse"):
-            return Say(words, refused=verb == "refuse")
+            return Reply(words, refused=verb == "refuse")
         if verb == "ask" and self.insists:
             asking = (tool for shell, tool in _QUESTIONS.items() if shell in request.tools)
             request = replace(request, tools=[*request.tools, *asking])
@@ -198,7 +198,7 @@ def found_in(request: Request, pattern: re.Pattern[str]) -> str:
     return "none"
 
 
-def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
+def call(verb: str, words: str, tools: list[str], number: int) -> Reply | Call:
     path, _, text = words.partition(" ")
     own: dict[str, list[tuple[str, Json]]] = {
         "write": [
@@ -222,7 +222,7 @@ def call(verb: str, words: str, tools: list[str], number: int) -> Say | Call:
         if tool in tools:
             return Call(tool, arguments, number)
     if verb == "ask":
-        return Say(f"I have a question: {words}")
+        return Reply(f"I have a question: {words}")
     commands = {"write": f"echo {shlex.quote(text)} > {shlex.quote(path)}", "read": f"cat {shlex.quote(path)}"}
     return _shell(commands.get(verb, words), tools, number)
 
@@ -248,7 +248,7 @@ def _shell(command: str, tools: list[str], number: int) -> Call:
     return Call(tool, arguments[tool], number)
 
 
-class _Visit(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def __init__(self, server: ModelServer, *about: Any) -> None:
@@ -274,7 +274,7 @@ class _Visit(BaseHTTPRequestHandler):
         vendor, dialect = known
         request = dialect.read(json.loads(body))
         answer = self._model.answer(request, self._is_gone)
-        if isinstance(answer, Trouble):
+        if isinstance(answer, ErrorReply):
             error = answer.anthropic if vendor == "anthropic" else answer.openai
             said = {"type": "error", "error": error} if vendor == "anthropic" else {"error": error}
             return self._put(answer.status, said, answer.headers)

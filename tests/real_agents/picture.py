@@ -15,9 +15,9 @@ from pathlib import Path
 import pyte
 from tools.picture import capture, save
 
+from tests.real_agents.agent_setup import AgentSetup
 from tests.real_agents.alone import is_alone
 from tests.real_agents.model_server import ModelServer
-from tests.real_agents.office import Office
 
 AGENT = "claude-code"
 SHOWN_FOLDER = "/home/anna/course"
@@ -47,20 +47,20 @@ def main() -> None:
 
 
 def _watched(folder: Path, model: ModelServer) -> pyte.Screen:
-    office = Office(AGENT, folder, model)
-    office.mam.env["IS_SANDBOX"] = "1"  # Claude Code does not believe root otherwise
-    office.mam.env["PYTHONDONTWRITEBYTECODE"] = "1"
-    (office.here / "todo.md").write_text(TODO, "utf-8")
+    setup = AgentSetup(AGENT, folder, model)
+    setup.mam.env["IS_SANDBOX"] = "1"  # Claude Code does not believe root otherwise
+    setup.mam.env["PYTHONDONTWRITEBYTECODE"] = "1"
+    (setup.here / "todo.md").write_text(TODO, "utf-8")
     for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "begin")):
         author = ("-c", "user.name=Anna", "-c", "user.email=anna@example.org")
-        subprocess.run(["git", *author, *words], cwd=office.here, check=True)
-    office.mam("init")
-    office.mam("register", "Translate the exercises", "--agent", "codex")
-    office.done(PROMPT, "--artifact", "sums.py", "--permissions", "full")
-    with office.at_work():
-        office.job("model: hang")
+        subprocess.run(["git", *author, *words], cwd=setup.here, check=True)
+    setup.mam("init")
+    setup.mam("register", "Translate the exercises", "--agent", "codex")
+    setup.done(PROMPT, "--artifact", "sums.py", "--permissions", "full")
+    with setup.at_work():
+        setup.job("model: hang")
         assert model.hanging.acquire(timeout=60)
-        screen = capture(["mam", "watch"], office.here, office.mam.env, END, ENTER, lines=34)
+        screen = capture(["mam", "watch"], setup.here, setup.mam.env, END, ENTER, lines=34)
         model.release()
     return screen
 

@@ -11,7 +11,7 @@ from tests.real_agents.live import LONGEST, finish
 from tests.waiting import await_that
 
 if TYPE_CHECKING:
-    from tests.real_agents.live import Live
+    from tests.real_agents.live import LiveAgents
     from tests.real_agents.model_server import ModelServer
 
 
@@ -20,7 +20,7 @@ def answers(count: int) -> dict[str, int]:
     return {"input": 100 * count, "cached": 11 * count, "output": 22 * count}
 
 
-def test_two_live_sessions_do_ten_jobs_and_their_hooks_report_it(live: Live, model: ModelServer) -> None:
+def test_two_live_sessions_do_ten_jobs_and_their_hooks_report_it(live: LiveAgents, model: ModelServer) -> None:
     live.start_agent("claude")
     live.start_agent("codex")
     jobs = {}
@@ -50,7 +50,7 @@ def test_two_live_sessions_do_ten_jobs_and_their_hooks_report_it(live: Live, mod
 
 @pytest.mark.parametrize("name", ["claude", "opencode"])
 def test_a_job_whose_agent_starts_a_subagent_ends_when_all_is_done_and_counts_it(
-    live: Live, model: ModelServer, name: str
+    live: LiveAgents, model: ModelServer, name: str
 ) -> None:
     """Claude Code lets it run in the background, stops, and prompts itself when it has ended."""
     live.start_agent(name)
@@ -65,7 +65,7 @@ def test_a_job_whose_agent_starts_a_subagent_ends_when_all_is_done_and_counts_it
 
 
 @pytest.mark.parametrize("name", ["claude", "codex"])
-def test_a_session_that_was_cleared_between_two_jobs_is_done_and_not_unknown(live: Live, name: str) -> None:
+def test_a_session_that_was_cleared_between_two_jobs_is_done_and_not_unknown(live: LiveAgents, name: str) -> None:
     live.start_agent(name)
     jobs = [live.register(name, f"say {word}.") for word in ("One", "Two")]
 
@@ -82,7 +82,7 @@ def test_a_session_that_was_cleared_between_two_jobs_is_done_and_not_unknown(liv
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "opencode"])
-def test_a_worker_is_killed_and_the_next_one_watches(live: Live, model: ModelServer, name: str) -> None:
+def test_a_worker_is_killed_and_the_next_one_watches(live: LiveAgents, model: ModelServer, name: str) -> None:
     live.start_agent(name)
     job_id = live.register(name, "hang")
     first = live.worker(name, "--lease", "3")
@@ -104,7 +104,7 @@ def test_a_worker_is_killed_and_the_next_one_watches(live: Live, model: ModelSer
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "opencode"])
-def test_a_job_is_called_off_and_the_session_takes_the_next(live: Live, model: ModelServer, name: str) -> None:
+def test_a_job_is_called_off_and_the_session_takes_the_next(live: LiveAgents, model: ModelServer, name: str) -> None:
     live.start_agent(name)
     job_id = live.register(name, "hang")
     worker = live.worker(name)
@@ -123,7 +123,7 @@ def test_a_job_is_called_off_and_the_session_takes_the_next(live: Live, model: M
 
 @pytest.mark.parametrize("name", ["claude", "codex", "opencode"])
 def test_a_session_that_ends_during_its_job_is_a_failure_with_a_reason(
-    live: Live, model: ModelServer, name: str
+    live: LiveAgents, model: ModelServer, name: str
 ) -> None:
     live.start_agent(name)
     job_id = live.register(name, "hang", **{"max-retries": "0"})

@@ -10,18 +10,18 @@ from tests.real_agents.live import LONGEST, finish
 from tests.waiting import await_that
 
 if TYPE_CHECKING:
-    from tests.real_agents.live import Live
+    from tests.real_agents.live import LiveAgents
 
 WRITE = ("write notes.txt it was me", "say I wrote it.")
 
 
 @pytest.fixture
-def asking(live: Live) -> Live:
+def asking(live: LiveAgents) -> LiveAgents:
     live.start_agent("claude", "--permission-mode", "default")
     return live
 
 
-def question_of(live: Live, job: str, attempt: int = 1) -> dict[str, Any]:
+def question_of(live: LiveAgents, job: str, attempt: int = 1) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
 
     def look() -> bool:
@@ -33,11 +33,11 @@ def question_of(live: Live, job: str, attempt: int = 1) -> dict[str, Any]:
     return found[-1]
 
 
-def shows_dialog(live: Live) -> bool:
+def shows_dialog(live: LiveAgents) -> bool:
     return "Do you want to create" in live.shown("claude")
 
 
-def test_an_answer_from_elsewhere_closes_the_dialog(asking: Live) -> None:
+def test_an_answer_from_elsewhere_closes_the_dialog(asking: LiveAgents) -> None:
     job = asking.register("claude", *WRITE, artifact="notes.txt")
     worker = asking.worker("claude", "--drain")
     question = question_of(asking, job)
@@ -54,7 +54,7 @@ def test_an_answer_from_elsewhere_closes_the_dialog(asking: Live) -> None:
     assert [one["state"] for one in ended["questions"]] == ["answered"]
 
 
-def test_the_model_follows_the_reason_of_a_denial(asking: Live) -> None:
+def test_the_model_follows_the_reason_of_a_denial(asking: LiveAgents) -> None:
     job = asking.register("claude", *WRITE, artifact="other.txt")
     worker = asking.worker("claude", "--drain")
     first = question_of(asking, job)
@@ -72,7 +72,7 @@ def test_the_model_follows_the_reason_of_a_denial(asking: Live) -> None:
     assert not (asking.mam.here / "notes.txt").exists()
 
 
-def test_an_answer_at_the_keyboard_withdraws_the_question(asking: Live) -> None:
+def test_an_answer_at_the_keyboard_withdraws_the_question(asking: LiveAgents) -> None:
     job = asking.register("claude", *WRITE, artifact="notes.txt")
     worker = asking.worker("claude", "--drain")
     question = question_of(asking, job)
@@ -87,7 +87,7 @@ def test_an_answer_at_the_keyboard_withdraws_the_question(asking: Live) -> None:
     assert asking.mam("answer", question["id"], "deny").code == 4
 
 
-def test_a_question_with_choices_is_answered_from_elsewhere(asking: Live) -> None:
+def test_a_question_with_choices_is_answered_from_elsewhere(asking: LiveAgents) -> None:
     job = asking.register("claude", "ask Which colour?", "say So it is.")
     worker = asking.worker("claude", "--drain")
     question = question_of(asking, job)
@@ -99,7 +99,7 @@ def test_a_question_with_choices_is_answered_from_elsewhere(asking: Live) -> Non
     assert (asking.job(job)["status"], asking.job(job)["result"]) == ("completed", "So it is."), said
 
 
-def test_the_hook_outlives_a_killed_worker_and_the_next_one_asks_again(asking: Live) -> None:
+def test_the_hook_outlives_a_killed_worker_and_the_next_one_asks_again(asking: LiveAgents) -> None:
     job = asking.register("claude", *WRITE, artifact="notes.txt")
     first_worker = asking.worker("claude", "--lease", "4")
     first = question_of(asking, job)
@@ -119,7 +119,7 @@ def test_the_hook_outlives_a_killed_worker_and_the_next_one_asks_again(asking: L
     assert (asking.mam.here / "notes.txt").read_text() == "it was me\n"
 
 
-def test_a_job_that_may_not_ask_leaves_the_dialog_to_the_keyboard(asking: Live) -> None:
+def test_a_job_that_may_not_ask_leaves_the_dialog_to_the_keyboard(asking: LiveAgents) -> None:
     prompt = "\n".join(f"model: {step}" for step in WRITE)
     job = asking.mam("register", prompt, "--agent", "claude-code", "--agent-session", "tmux:claude", "--no-ask").line
     worker = asking.worker("claude", "--drain")

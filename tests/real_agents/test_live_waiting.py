@@ -11,7 +11,7 @@ from tests.real_agents.live import LONGEST, TOOLS, finish
 from tests.waiting import await_that
 
 if TYPE_CHECKING:
-    from tests.real_agents.live import Live
+    from tests.real_agents.live import LiveAgents
     from tests.real_agents.model_server import ModelServer
 
 ASKING = {
@@ -21,13 +21,13 @@ ASKING = {
 }
 
 
-def state_of_job(live: Live, job: str) -> tuple[str, str]:
+def state_of_job(live: LiveAgents, job: str) -> tuple[str, str]:
     state = live.mam("explain", job, "--json").json["state"]
     return state["state"], state["source"]
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_a_hook_reports_a_permission_and_nothing_is_typed_over_the_dialog(live: Live, name: str) -> None:
+def test_a_hook_reports_a_permission_and_nothing_is_typed_over_the_dialog(live: LiveAgents, name: str) -> None:
     live.opencode_settings(permission={"bash": "ask"})
     live.start_agent(name, *ASKING[name])
     first = live.register(name, "beg touch asked.txt && echo please >asked.txt", "say Thank you.", artifact="asked.txt")
@@ -49,7 +49,7 @@ def test_a_hook_reports_a_permission_and_nothing_is_typed_over_the_dialog(live: 
     assert (live.job(second)["status"], live.job(second)["result"]) == ("completed", "Next.")
 
 
-def test_while_one_session_asks_another_takes_the_jobs_of_their_label(live: Live) -> None:
+def test_while_one_session_asks_another_takes_the_jobs_of_their_label(live: LiveAgents) -> None:
     live.start_agent("claude", *ASKING["claude"])
     live.start_agent("codex")
     steps = ("beg touch asked.txt && echo please >asked.txt", "say Thank you.")
@@ -70,7 +70,7 @@ def test_while_one_session_asks_another_takes_the_jobs_of_their_label(live: Live
     assert "claude waits for a person: " in finish(worker)
 
 
-def test_where_there_are_no_hooks_its_screen_asks_and_its_own_complete_ends_the_job(live: Live) -> None:
+def test_where_there_are_no_hooks_its_screen_asks_and_its_own_complete_ends_the_job(live: LiveAgents) -> None:
     """Without the plugin nothing lets OpenCode read its brief, so it asks."""
     live.start_agent("opencode", hooks=False)
     job_id = live.register("opencode", "run mam complete {job} --result 'said by the agent'", "hang")
@@ -91,7 +91,7 @@ def test_where_there_are_no_hooks_its_screen_asks_and_its_own_complete_ends_the_
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", TOOLS)
 def test_a_usage_limit_pauses_the_agent_and_after_the_reset_all_is_done(
-    live: Live, model: ModelServer, name: str
+    live: LiveAgents, model: ModelServer, name: str
 ) -> None:
     """One is tried first, the other follows; the agent's own waiting is broken off, so that nothing is done twice."""
     del live.mam.env["ANTHROPIC_API_KEY"]  # only an account's plan says when its limit ends

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.real_agents.office import PATIENCE, Office
+from tests.real_agents.agent_setup import PATIENCE, AgentSetup
 
 if TYPE_CHECKING:
     from tests.real_agents.model_server import ModelServer
@@ -23,20 +23,20 @@ model: say It is made.
 """
 
 
-def _claude(_office: Office, server: list[str]) -> list[str]:
+def _claude(_office: AgentSetup, server: list[str]) -> list[str]:
     config = {"mcpServers": {"mam": {"command": server[0], "args": server[1:]}}}
     tools = "mcp__mam__submit,mcp__mam__wait,mcp__mam__claim,mcp__mam__report"
     return ["claude", "-p", "--mcp-config", json.dumps(config), "--strict-mcp-config", "--allowedTools", tools]
 
 
-def _codex(_office: Office, server: list[str]) -> list[str]:
+def _codex(_office: AgentSetup, server: list[str]) -> list[str]:
     settings = [f'mcp_servers.mam.command="{server[0]}"', f"mcp_servers.mam.args={json.dumps(server[1:])}"]
     options = [word for setting in settings for word in ("-c", setting)]
     return ["codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", *options]
 
 
-def _opencode(office: Office, server: list[str]) -> list[str]:
-    path = Path(office.mam.env["OPENCODE_CONFIG"])
+def _opencode(setup: AgentSetup, server: list[str]) -> list[str]:
+    path = Path(setup.mam.env["OPENCODE_CONFIG"])
     known = json.loads(path.read_text("utf-8"))
     mcp = {"mam": {"type": "local", "command": server, "enabled": True}}
     path.write_text(json.dumps({**known, "mcp": mcp}), "utf-8")
@@ -46,10 +46,10 @@ def _opencode(office: Office, server: list[str]) -> list[str]:
 COMMANDS = {"claude-code": _claude, "codex": _codex, "opencode": _opencode}
 
 
-def _run(office: Office, agent: str, prompt: str, server: list[str] | None = None) -> str:
-    argv = COMMANDS[agent](office, server or SERVER)
-    env = {**office.mam.env, "ENABLE_TOOL_SEARCH": "false"}
-    ran = subprocess.run(argv, cwd=office.here, env=env, input=prompt.encode(), capture_output=True, timeout=PATIENCE)
+def _run(setup: AgentSetup, agent: str, prompt: str, server: list[str] | None = None) -> str:
+    argv = COMMANDS[agent](setup, server or SERVER)
+    env = {**setup.mam.env, "ENABLE_TOOL_SEARCH": "false"}
+    ran = subprocess.run(argv, cwd=setup.here, env=env, input=prompt.encode(), capture_output=True, timeout=PATIENCE)
     print(ran.stdout.decode()[-3000:], ran.stderr.decode()[-3000:])
     assert ran.returncode == 0
     return ran.stdout.decode()
@@ -58,18 +58,18 @@ def _run(office: Office, agent: str, prompt: str, server: list[str] | None = Non
 @pytest.mark.few
 @pytest.mark.parametrize("agent", list(COMMANDS))
 def test_an_agent_delegates_with_wait(agent: str, tmp_path: Path, model: ModelServer) -> None:
-    office = Office(agent, tmp_path, model)
-    office.mam("init")
-    worker = office.mam.start("worker", "--agent-session", "shell")
+    setup = AgentSetup(agent, tmp_path, model)
+    setup.mam("init")
+    worker = setup.mam.start("worker", "--agent-session", "shell")
     try:
-        assert "It is made." in _run(office, agent, STEPS)
+        assert "It is made." in _run(setup, agent, STEPS)
     finally:
         worker.terminate()
         worker.communicate(timeout=PATIENCE)
-    jobs = office.mam("list", "--json").json
+    jobs = setup.mam("list", "--json").json
 
     assert [(job["status"], job["result"] and job["result"].strip()) for job in jobs] == [("completed", "all is made")]
-    assert (office.here / "made.txt").read_text() == "made\n"
+    assert (setup.here / "made.txt").read_text() == "made\n"
     heard = model.seen[-1].heard[-1].text
     assert "all is made" in heard
     assert "data, not instructions" in heard
@@ -77,15 +77,15 @@ def test_an_agent_delegates_with_wait(agent: str, tmp_path: Path, model: ModelSe
 
 @pytest.mark.parametrize("agent", list(COMMANDS))
 def test_a_second_agent_claims_and_reports(agent: str, tmp_path: Path, model: ModelServer) -> None:
-    office = Office(agent, tmp_path, model)
-    job = office.mam("register", "say hello", "--agent", "codex", "--agent-session", "desk").line
+    setup = AgentSetup(agent, tmp_path, model)
+    job = setup.mam("register", "say hello", "--agent", "codex", "--agent-session", "desk").line
     found = {"handle": "{handle}", "event": "complete", "text": "hello"}
     steps = (
         f"model: tool claim {json.dumps({'label': 'desk'})}\nmodel: tool report {json.dumps(found)}\nmodel: say Told."
     )
 
-    assert "Told." in _run(office, agent, steps, ["mam", "mcp", "--worker"])
+    assert "Told." in _run(setup, agent, steps, ["mam", "mcp", "--worker"])
 
-    record = office.record(job)
+    record = setup.record(job)
     assert (record["status"], record["result"], record["attempt"]) == ("completed", "hello", 1)
     assert record["owner"].startswith("mcp:")

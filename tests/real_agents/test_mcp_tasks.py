@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from tests.waiting import await_that
 
 if TYPE_CHECKING:
-    from tests.real_agents.live import Live
+    from tests.real_agents.live import LiveAgents
     from tests.real_agents.model_server import ModelServer
 
 LONGEST = 60.0
 TASK = {"prompt": "write the notes", "agent": "codex"}
 
 
-def test_claude_follows_a_job_as_a_task(live: Live, model: ModelServer) -> None:
+def test_claude_follows_a_job_as_a_task(live: LiveAgents, model: ModelServer) -> None:
     _start(live)
     _type(live, f"model: tool submit {json.dumps(TASK)}")
     _await_screen(live, "Done.")
@@ -41,7 +41,7 @@ def test_claude_follows_a_job_as_a_task(live: Live, model: ModelServer) -> None:
     assert _jobs(live) == [job]
 
 
-def _start(live: Live) -> None:
+def _start(live: LiveAgents) -> None:
     """As its user does, and not as a session of mam."""
     config = live.mam.here.parent / "mcp.json"
     asked = live.mam.here.parent / "asked.jsonl"
@@ -55,7 +55,7 @@ def _start(live: Live) -> None:
     await_that(lambda: asked.exists() and "prompts/list" in asked.read_text("utf-8"), longest=LONGEST)
 
 
-def _type(live: Live, text: str) -> None:
+def _type(live: LiveAgents, text: str) -> None:
     """It takes an Enter that follows too soon for part of a pasted text; one on an empty line does nothing."""
     live.tmux("send-keys", "-t", "=claude:", "-l", text)
 
@@ -66,14 +66,14 @@ def _type(live: Live, text: str) -> None:
     await_that(was_sent, longest=LONGEST)
 
 
-def _await_screen(live: Live, text: str) -> None:
+def _await_screen(live: LiveAgents, text: str) -> None:
     try:
         await_that(lambda: text in live.shown("claude"), f"{text!r} is not on the screen", longest=LONGEST)
     finally:
         print(live.shown("claude"))  # shown when the test fails
 
 
-def _jobs(live: Live) -> list[str]:
+def _jobs(live: LiveAgents) -> list[str]:
     listed = live.mam("list", "--json")
     return [job["job_id"] for job in listed.json] if listed.code == 0 else []
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.real_agents.agent_setup import AgentSetup
 from tests.real_agents.homes import HOMES
-from tests.real_agents.office import Office
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,8 +21,8 @@ PROMPT = "model: write notes.txt it was me\nmodel: say I **wrote** it."
 
 @pytest.mark.parametrize("agent", HOMES)
 def test_a_run_on_a_terminal(agent: str, tmp_path: Path, model: ModelServer) -> None:
-    office = Office(agent, tmp_path, model)
-    shown = office.mam.on_terminal("run", PROMPT, "--agent", agent, "--artifact", "notes.txt", columns=80)
+    setup = AgentSetup(agent, tmp_path, model)
+    shown = setup.mam.on_terminal("run", PROMPT, "--agent", agent, "--artifact", "notes.txt", columns=80)
     text = re.sub(r"\x1b\[[0-9;]*[mAJ]", "", shown.stdout.decode())
     print(text)
     assert shown.code == 0
@@ -31,8 +31,8 @@ def test_a_run_on_a_terminal(agent: str, tmp_path: Path, model: ModelServer) -> 
     assert "notes.txt found" in text
     assert '{"' not in text
 
-    (job,) = office.mam("list", "--json").json
-    items = [json.loads(line) for line in office.mam("output", job["job_id"], "--json").out.splitlines()]
+    (job,) = setup.mam("list", "--json").json
+    items = [json.loads(line) for line in setup.mam("output", job["job_id"], "--json").out.splitlines()]
     unknown = [item["text"] for item in items if item["kind"] == "line" and item["text"].startswith("{")]
     assert unknown == []
     (cost,) = [item for item in items if item["kind"] == "cost"]

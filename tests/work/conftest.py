@@ -8,7 +8,7 @@ import pytest
 
 from mam.machine.processes import identify
 from mam.work.process.runner import GuardianClient
-from tests.work.support import Roll, await_gone
+from tests.work.support import PidPipe, await_gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,10 +25,10 @@ def guardian() -> Iterator[GuardianClient]:
 
 
 @pytest.fixture
-def roll(tmp_path: Path) -> Iterator[Roll]:
-    roll = Roll(tmp_path)
-    yield roll
-    roll.close()
+def pids(tmp_path: Path) -> Iterator[PidPipe]:
+    pids = PidPipe(tmp_path)
+    yield pids
+    pids.close()
 
 
 @pytest.fixture

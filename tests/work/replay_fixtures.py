@@ -10,7 +10,7 @@ import pytest
 from mam.stores.files.store import FilesStore, create_files_store
 from tests.work.agent_facts import TESTED
 from tests.work.replay import Replay
-from tests.work.shop import Shop
+from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return replay
 
 
-@pytest.fixture(name="shop")
-def files_shop(tmp_path: Path) -> Shop:
+@pytest.fixture(name="harness")
+def files_harness(tmp_path: Path) -> Harness:
     create_files_store(str(tmp_path / "jobs"))
-    return Shop(FilesStore(str(tmp_path / "jobs")), tmp_path)
+    return Harness(FilesStore(str(tmp_path / "jobs")), tmp_path)

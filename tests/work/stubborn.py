@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 DAEMON = """
 import os, sys, signal, time
 def report():
-    with open(sys.argv[1], "w") as roll:
-        roll.write(f"{os.getpid()}\\n")
+    with open(sys.argv[1], "w") as pids:
+        pids.write(f"{os.getpid()}\\n")
 def daemon():
     if os.fork() == 0:
         os.setsid()
@@ -41,7 +41,7 @@ def started(run: Run) -> tuple[ProcessId, ProcessId]:
     return message.agent, message.keeper
 
 
-class Killable:
+class WorkerProcess:
     """A worker that really is another process."""
 
     def __init__(self, log: str, argv: tuple[str, ...]) -> None:

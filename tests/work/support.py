@@ -26,11 +26,11 @@ PATIENCE = 60.0
 ENV = {"PATH": "/usr/bin:/bin"}
 
 
-class Roll:
-    """A named pipe into which every process of interest writes its pid as a line."""
+class PidPipe:
+    """A named pipe into which processes write their pids, one a line."""
 
     def __init__(self, directory: Path) -> None:
-        self.path = str(directory / "roll")
+        self.path = str(directory / "pids")
         os.mkfifo(self.path)
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._text = b""
@@ -38,7 +38,7 @@ class Roll:
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def hear(self, count: int) -> list[int]:
+    def read(self, count: int) -> list[int]:
         """The next so many pids; their processes may have ended."""
         poll = select.poll()
         poll.register(self._descriptor, select.POLLIN)
@@ -49,9 +49,9 @@ class Roll:
         self._text = b"\n".join(lines[count:])
         return [int(line) for line in lines[:count]]
 
-    def call(self, count: int) -> list[ProcessId]:
+    def processes(self, count: int) -> list[ProcessId]:
         """The next so many processes, as they are while they live."""
-        found = [identify(pid) for pid in self.hear(count)]
+        found = [identify(pid) for pid in self.read(count)]
         assert None not in found, "a process ended before the test could look at it"
         return [process for process in found if process is not None]
 

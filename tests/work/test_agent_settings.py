@@ -14,7 +14,7 @@ from mam.stores.memory import MemoryStore
 from tests.unit.jobs import pending
 from tests.work.agent_facts import TESTED
 from tests.work.replay import PROGRAMS, recorded
-from tests.work.shop import Shop
+from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ class Started:
 
     def job(self, settings: dict[str, Any], **choices: Any) -> Job:
         config = Config(agents=check_values({"agents": {self.agent: settings}}, "file")["agents"])
-        return Shop(MemoryStore(), self._folder, config).ended("write", agent=self.agent, **choices)
+        return Harness(MemoryStore(), self._folder, config).ended("write", agent=self.agent, **choices)
 
     def argv(self) -> list[str]:
         return (self._folder / "argv").read_text().splitlines()
@@ -94,7 +94,7 @@ def test_what_the_agent_does_not_know_is_rejected_before_it_starts(started: Star
 
 
 def test_an_agent_without_models_rejects_one(tmp_path: Path) -> None:
-    job = Shop(MemoryStore(), tmp_path).ended("true", agent="shell", model="one")
+    job = Harness(MemoryStore(), tmp_path).ended("true", agent="shell", model="one")
 
     assert job.status == "error"
     assert "takes no model" in str(job.reason)

@@ -16,8 +16,8 @@ from mam.jobs import rights
 from mam.jobs.draft import draft_job
 from mam.jobs.rights import Grants, child_choices
 from mam.stores.port import Query
-from tests.work.shop import Shop
-from tests.work.shop_fixtures import quick_fixture, shop_fixture
+from tests.work.worker_harness import Harness
+from tests.work.worker_harness_fixtures import quick_fixture, shop_fixture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,26 +45,26 @@ for asked in requests:
 """An agent that writes what it likes into the socket, and may do something between two requests."""
 
 
-def attacked(shop: Shop, *requests: dict[str, Any], **choices: Any) -> list[dict[str, Any]]:
+def attacked(harness: Harness, *requests: dict[str, Any], **choices: Any) -> list[dict[str, Any]]:
     """What a real worker answers to an agent with `ask`."""
     config = {"commands": {"mine": {"argv": [sys.executable, "-c", AGENT], "prompt": "stdin"}}}
-    shop.config = Config(**{**shop.config.as_dict(), **config})
-    (shop.place / "requests.json").write_text(json.dumps(requests))
-    job = shop.ended("attack", **{"agent": "mine", "permissions": "ask", **choices})
+    harness.config = Config(**{**harness.config.as_dict(), **config})
+    (harness.place / "requests.json").write_text(json.dumps(requests))
+    job = harness.ended("attack", **{"agent": "mine", "permissions": "ask", **choices})
     assert job.status == "completed", job.reason
-    return [json.loads(line) for line in (shop.place / "answers.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (harness.place / "answers.jsonl").read_text().splitlines()]
 
 
 def child(agent: str = "mine", **choices: Any) -> dict[str, Any]:
     return {"agent": agent, "prompt": "a part", "choices": choices}
 
 
-def all_jobs(shop: Shop) -> list[Job]:
-    return list(shop.registry.select(Query()))
+def all_jobs(harness: Harness) -> list[Job]:
+    return list(harness.registry.select(Query()))
 
 
-def only_child(shop: Shop) -> Job:
-    (found,) = [job for job in all_jobs(shop) if job.parent_id is not None]
+def only_child(harness: Harness) -> Job:
+    (found,) = [job for job in all_jobs(harness) if job.parent_id is not None]
     return found
 
 
@@ -109,7 +109,7 @@ ATTACKS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_is_rejected_in_one_line_and_changes_nothing(quick: Shop, name: str) -> None:
+def test_an_attack_is_rejected_in_one_line_and_changes_nothing(quick: Harness, name: str) -> None:
     request, word = ATTACKS[name]
     os.symlink("/", quick.place / "link")
     (quick.place / "sub").mkdir()
@@ -123,13 +123,13 @@ def test_an_attack_is_rejected_in_one_line_and_changes_nothing(quick: Shop, name
 
 
 @pytest.mark.parametrize("more", [{"broker": {"host": "evil"}}, {"permissions": "full"}, {"env": {"PATH": "."}}])
-def test_register_takes_no_options_outside_of_choices(quick: Shop, more: dict[str, Any]) -> None:
+def test_register_takes_no_options_outside_of_choices(quick: Harness, more: dict[str, Any]) -> None:
     (answer,) = attacked(quick, {**child(), **more})
     assert answer.get("exit_code") == 2, answer
     assert [job.parent_id for job in all_jobs(quick)] == [None]
 
 
-def test_a_second_request_behind_the_first_is_not_read(quick: Shop) -> None:
+def test_a_second_request_behind_the_first_is_not_read(quick: Harness) -> None:
     """Neither on a second line nor inside a text that the first line announces."""
     shell = json.dumps({"verb": "register", **child("shell")})
     first = {"verb": "register", **child()}
@@ -144,7 +144,7 @@ def test_a_second_request_behind_the_first_is_not_read(quick: Shop) -> None:
     assert {job.agent for job in children} <= {"mine"}
 
 
-def test_the_command_meets_the_same_rule(quick: Shop) -> None:
+def test_the_command_meets_the_same_rule(quick: Harness) -> None:
     """`mam register` in the agent's own process, on every choice that it sends by itself."""
     program = "import os, sys, subprocess; os.path.exists('codes') and sys.exit()"
     program += "; q = [sys.executable, '-m', 'mam', 'register', 'p', '--agent']"
@@ -162,42 +162,42 @@ def test_the_command_meets_the_same_rule(quick: Shop) -> None:
     assert made.workdir == os.path.realpath(quick.place)
 
 
-def test_a_directory_that_becomes_a_link_is_not_entered(shop: Shop) -> None:
+def test_a_directory_that_becomes_a_link_is_not_entered(harness: Harness) -> None:
     """Checked when it was registered, swapped before it runs."""
-    outside = shop.folder / "outside"
+    outside = harness.folder / "outside"
     outside.mkdir()
     swap = f"os.rename('sub', 'was'); os.symlink({str(outside)!r}, 'sub')"
-    (shop.place / "sub").mkdir()
-    (answer,) = attacked(shop, child(workdir=str(shop.place / "sub")), {"do": swap})
+    (harness.place / "sub").mkdir()
+    (answer,) = attacked(harness, child(workdir=str(harness.place / "sub")), {"do": swap})
     assert answer["ok"], answer
-    shop.drain(labels=("mine",))
-    made = only_child(shop)
+    harness.drain(labels=("mine",))
+    made = only_child(harness)
     assert made.status == "error"
     assert "has become a link" in str(made.reason)
     assert os.listdir(outside) == []
 
 
-def test_a_child_without_a_directory_runs_in_that_of_its_parent(quick: Shop) -> None:
+def test_a_child_without_a_directory_runs_in_that_of_its_parent(quick: Harness) -> None:
     (answer,) = attacked(quick, child())
     assert answer["ok"], answer
     assert only_child(quick).workdir == os.path.realpath(quick.place)
 
 
-def test_the_map_of_other_hosts_leads_no_child_out(quick: Shop, tmp_path: Path) -> None:
+def test_the_map_of_other_hosts_leads_no_child_out(quick: Harness, tmp_path: Path) -> None:
     quick.config = Config(workdirs={str(quick.place): str(tmp_path)})
     (answer,) = attacked(quick, child(workdir=str(quick.place), origin_host="elsewhere"))
     assert answer["ok"], answer
     assert only_child(quick).origin_host == os.uname().nodename
 
 
-def test_a_child_takes_no_key_that_the_user_may_choose(quick: Shop) -> None:
+def test_a_child_takes_no_key_that_the_user_may_choose(quick: Harness) -> None:
     first, again = attacked(quick, child(key="release"), child(key="release"))
     assert (first["created"], again["created"]) == (True, False)
     registration = quick.registry.register(prompt="the user's", agent="mine", key="release")
     assert registration.created
 
 
-def test_the_directory_of_a_parent_is_where_it_began(quick: Shop, tmp_path: Path) -> None:
+def test_the_directory_of_a_parent_is_where_it_began(quick: Harness, tmp_path: Path) -> None:
     """An agent that puts a link in the place of its own directory gains nothing by it."""
     swap = f"os.chdir('..'); os.rename('place', 'was'); os.symlink({str(tmp_path)!r}, 'place'); os.chdir('was')"
     requests = [{"do": swap}, child(workdir=str(quick.place)), child(workdir=str(tmp_path))]
@@ -209,7 +209,7 @@ def test_the_directory_of_a_parent_is_where_it_began(quick: Shop, tmp_path: Path
 # -- what is given -----------------------------------------------------------------------------------------------------
 
 
-def test_the_users_settings_allow_more(quick: Shop, tmp_path: Path) -> None:
+def test_the_users_settings_allow_more(quick: Harness, tmp_path: Path) -> None:
     script = tmp_path / "check.sh"
     script.write_text("exit 3")
     quick.config = Config(
@@ -222,7 +222,7 @@ def test_the_users_settings_allow_more(quick: Shop, tmp_path: Path) -> None:
     assert (made.validation or {})["script"] == str(script)
 
 
-def test_the_script_of_the_settings_is_what_it_was_when_the_worker_began(quick: Shop) -> None:
+def test_the_script_of_the_settings_is_what_it_was_when_the_worker_began(quick: Harness) -> None:
     script = quick.place / "check.sh"
     script.write_text("exit 3")
     quick.config = Config(children={"validation": str(script)})
@@ -232,7 +232,7 @@ def test_the_script_of_the_settings_is_what_it_was_when_the_worker_began(quick: 
 
 
 @pytest.mark.parametrize("choices", [{"agent": "shell"}, {"permissions": "full"}])
-def test_an_agent_that_can_run_anything_may_name_any_agent(quick: Shop, choices: dict[str, Any]) -> None:
+def test_an_agent_that_can_run_anything_may_name_any_agent(quick: Harness, choices: dict[str, Any]) -> None:
     parent = quick.registry.get(quick.job("p", **{"agent": "mine", **choices}))
     for agent in ("shell", "codex"):
         assert child_choices(parent, agent, {"label": "tmux:a"}, Grants(), "/p", str)["label"] == "tmux:a"
@@ -248,7 +248,7 @@ def test_every_choice_of_a_registration_is_decided_once() -> None:
     assert set(inspect.signature(draft_job).parameters) - {"prompt", "agent"} <= set(tables)
 
 
-def test_a_silent_child_is_stopped_as_its_parent_is(quick: Shop) -> None:
+def test_a_silent_child_is_stopped_as_its_parent_is(quick: Harness) -> None:
     parent = quick.registry.get(quick.job("p", agent="mine", on_idle="stop", idle_timeout_sec=30))
     made = child_choices(parent, "mine", {}, Grants(), "/p", str)
     assert (made["on_idle"], made["idle_timeout_sec"]) == ("stop", 30)
@@ -258,13 +258,13 @@ def test_a_silent_child_is_stopped_as_its_parent_is(quick: Shop) -> None:
 
 
 @pytest.mark.parametrize("choices", [{"permissions": "root"}, {"timeout_sec": True}, {"timeout_sec": 10**30}, {"x": 1}])
-def test_impossible_values_are_bad_input(quick: Shop, choices: dict[str, Any]) -> None:
+def test_impossible_values_are_bad_input(quick: Harness, choices: dict[str, Any]) -> None:
     parent = quick.registry.get(quick.job("p"))
     with pytest.raises(BadInput):
         child_choices(parent, "mine", choices, Grants(), "/p", str)
 
 
-def test_a_child_may_ask_only_if_its_parent_may(quick: Shop) -> None:
+def test_a_child_may_ask_only_if_its_parent_may(quick: Harness) -> None:
     (answer,) = attacked(quick, child(may_ask=True), may_ask=False)
     assert not answer.get("error"), answer
     assert only_child(quick).may_ask is False

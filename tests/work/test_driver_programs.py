@@ -16,7 +16,7 @@ from mam.stores.memory import MemoryStore
 from mam.work.drivers.json_lines import JsonLinesProgram, ProgramEnded, RpcError
 from tests.waiting import await_that
 from tests.work.asking_programs import PROGRAMS
-from tests.work.shop import Shop
+from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,29 +37,29 @@ def agent(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(MemoryStore(), tmp_path)
+def harness(tmp_path: Path) -> Harness:
+    return Harness(MemoryStore(), tmp_path)
 
 
-def answered(shop: Shop, agent: str, answer: str, reason: str | None = None) -> Job:
+def answered(harness: Harness, agent: str, answer: str, reason: str | None = None) -> Job:
     """The job after a person has answered its question."""
-    job_id = shop.job("do it", agent=agent, may_ask=True)
-    with shop.at_work(labels=(agent,)):
-        await_that(lambda: shop.get(job_id).questions or shop.get(job_id).status.ended, "no question")
-        (found,) = questions.open_now(shop.registry)
+    job_id = harness.job("do it", agent=agent, may_ask=True)
+    with harness.at_work(labels=(agent,)):
+        await_that(lambda: harness.get(job_id).questions or harness.get(job_id).status.ended, "no question")
+        (found,) = questions.open_now(harness.registry)
         question = found.question
         assert question.input is not None
         assert question.input["command"] == "npm test"
         given = Answer(
             number=question.number, attempt=1, digest=question.digest, answer=answer, by="me@here", reason=reason
         )
-        questions.answer(shop.registry, job_id, given)
-        return shop.until(job_id)
+        questions.answer(harness.registry, job_id, given)
+        return harness.until(job_id)
 
 
-def said_to(shop: Shop) -> Any:
-    """What the program was told."""
-    return json.loads((shop.place / "said").read_text())
+def said_to(harness: Harness) -> Any:
+    """What the program got."""
+    return json.loads((harness.place / "said").read_text())
 
 
 ALLOWED = {
@@ -69,71 +69,71 @@ ALLOWED = {
 }
 
 
-def test_an_allowed_command_is_allowed_once(agent: str, shop: Shop) -> None:
-    job = answered(shop, agent, "allow")
+def test_an_allowed_command_is_allowed_once(agent: str, harness: Harness) -> None:
+    job = answered(harness, agent, "allow")
 
     assert job.status == "completed", job.reason
-    told = said_to(shop)
+    told = said_to(harness)
     found = {"claude-code": lambda: told["response"], "codex": lambda: told[0]["result"], "opencode": lambda: told[1]}
     assert found[agent]() == ALLOWED[agent]
 
 
-def test_always_is_once_for_the_agent(agent: str, shop: Shop) -> None:
+def test_always_is_once_for_the_agent(agent: str, harness: Harness) -> None:
     """mam remembers it; the agent's settings stay as they are."""
-    assert answered(shop, agent, "always").status == "completed"
+    assert answered(harness, agent, "always").status == "completed"
 
-    told = json.dumps(said_to(shop))
+    told = json.dumps(said_to(harness))
     assert "always" not in told
     assert "Session" not in told
 
 
-def test_a_denial_tells_the_reason_and_the_checks_decide(agent: str, shop: Shop) -> None:
-    job = answered(shop, agent, "deny", "use make")
+def test_a_denial_tells_the_reason_and_the_checks_decide(agent: str, harness: Harness) -> None:
+    job = answered(harness, agent, "deny", "use make")
 
     assert job.status == "completed", job.reason
-    assert "A person refused this: use make" in json.dumps(said_to(shop))
+    assert "A person refused this: use make" in json.dumps(said_to(harness))
     assert job.run is not None
     assert job.run["agent"]["denials"] == 1
     assert "denied" not in job.run["agent"]
 
 
 @pytest.mark.parametrize("agent", ["codex"], indirect=True)
-def test_the_reason_for_codex_comes_before_the_refusal(shop: Shop, agent: str) -> None:
+def test_the_reason_for_codex_comes_before_the_refusal(harness: Harness, agent: str) -> None:
     """It takes none with the refusal."""
-    answered(shop, agent, "deny", "use make")
+    answered(harness, agent, "deny", "use make")
 
-    steered, refused = said_to(shop)
+    steered, refused = said_to(harness)
     assert steered["method"] == "turn/steer"
     assert steered["params"]["expectedTurnId"] == "u1"
     assert refused["result"] == {"decision": "decline"}
 
 
 def test_a_deadline_ends_the_turn_and_the_job(agent: str, tmp_path: Path) -> None:
-    shop = Shop(MemoryStore(), tmp_path, Config(questions={"deadline_seconds": 1.0}))
+    harness = Harness(MemoryStore(), tmp_path, Config(questions={"deadline_seconds": 1.0}))
 
-    job = shop.ended("do it", agent=agent, may_ask=True)
+    job = harness.ended("do it", agent=agent, may_ask=True)
 
     assert job.status == "error"
     assert (job.reason or "").startswith("permission_denied: "), job.reason
-    told = json.dumps(said_to(shop))
+    told = json.dumps(said_to(harness))
     assert {"claude-code": '"interrupt": true', "codex": '"cancel"', "opencode": '{"reply": "reject"}'}[agent] in told
 
 
-def test_the_brief_is_on_no_command_line_and_the_record_says_how_it_asks(agent: str, shop: Shop) -> None:
-    job = answered(shop, agent, "allow")
+def test_the_brief_is_on_no_command_line_and_the_record_says_how_it_asks(agent: str, harness: Harness) -> None:
+    job = answered(harness, agent, "allow")
 
     assert job.run is not None
     assert job.run["agent"]["asks"] in ("stdio", "app-server", "serve")
     assert "do it" not in json.dumps(job.run)
 
 
-def test_a_cancel_withdraws_the_question_and_ends_the_tree(agent: str, shop: Shop) -> None:
-    job_id = shop.job("do it", agent=agent, may_ask=True)
-    with shop.at_work(labels=(agent,)):
-        await_that(lambda: shop.get(job_id).questions, "no question")
-        shop.registry.cancel(job_id)
-        job = shop.until(job_id)
-        await_that(lambda: not running_below(shop.place), f"left: {running_below(shop.place)}")
+def test_a_cancel_withdraws_the_question_and_ends_the_tree(agent: str, harness: Harness) -> None:
+    job_id = harness.job("do it", agent=agent, may_ask=True)
+    with harness.at_work(labels=(agent,)):
+        await_that(lambda: harness.get(job_id).questions, "no question")
+        harness.registry.cancel(job_id)
+        job = harness.until(job_id)
+        await_that(lambda: not running_below(harness.place), f"left: {running_below(harness.place)}")
 
     assert job.status == "cancelled"
     assert [one["state"] for one in job.questions] == ["withdrawn"]
@@ -152,15 +152,15 @@ def running_below(place: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("agent", ["opencode"], indirect=True)
-def test_a_reply_to_opencode_that_is_not_mams_own_ends_the_turn(agent: str, shop: Shop) -> None:
+def test_a_reply_to_opencode_that_is_not_mams_own_ends_the_turn(agent: str, harness: Harness) -> None:
     """The agent's commands could find the password of the server."""
-    (shop.place / "cheats").touch()
+    (harness.place / "cheats").touch()
 
-    job = shop.ended("do it", agent=agent, may_ask=True, max_retries=0)
+    job = harness.ended("do it", agent=agent, may_ask=True, max_retries=0)
 
     assert job.status == "error"
     assert "something other than mam answered" in (job.reason or "")
-    assert (shop.place / "aborted").exists()
+    assert (harness.place / "aborted").exists()
 
 
 # -- a program that speaks JSON in lines -----------------------------------------------------------------------------
@@ -194,5 +194,5 @@ def test_an_error_and_an_end_are_told() -> None:
     silent = program("import sys; sys.stdin.readline(); sys.exit(3)")
     with pytest.raises(ProgramEnded):
         silent.call("x", {})
-    silent.reply(1, {})  # nobody reads it
+    silent.reply(1, {})  # no process reads it
     assert silent.close() == 3

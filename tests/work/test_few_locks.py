@@ -9,7 +9,7 @@ from mam.stores.files import lock
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.work import presence
 from tests.waiting import PATIENCE
-from tests.work.shop import Shop
+from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ def test_a_followed_shell_job_takes_the_lock_four_times(tmp_path: Path, monkeypa
     """To register, to claim, to end, and for the claim that finds nothing more. One run counted five: unexplained."""
     path = str(tmp_path / "jobs")
     create_files_store(path)
-    shop, acquired, acquire = Shop(FilesStore(path), tmp_path), [], lock._acquire
+    harness, acquired, acquire = Harness(FilesStore(path), tmp_path), [], lock._acquire
 
     def counted(directory: str, wait_seconds: float) -> int:
         acquired.append(directory)
@@ -29,11 +29,11 @@ def test_a_followed_shell_job_takes_the_lock_four_times(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(lock, "_acquire", counted)
     monkeypatch.setattr(presence, "FIRST_SECONDS", PATIENCE)
-    job_id = shop.job("true")
-    waiter = Thread(target=lambda: list(shop.registry.follow([job_id], PATIENCE)))
+    job_id = harness.job("true")
+    waiter = Thread(target=lambda: list(harness.registry.follow([job_id], PATIENCE)))
     waiter.start()
-    shop.drain()
+    harness.drain()
     waiter.join(PATIENCE)
 
-    assert shop.get(job_id).status == "completed"
+    assert harness.get(job_id).status == "completed"
     assert len(acquired) in (4, 5)

@@ -12,7 +12,7 @@ from tests.work.support import PATIENCE, await_gone
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.work.support import Roll
+    from tests.work.support import PidPipe
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def mam(tmp_path: Path) -> Mam:
     return Mam(here, home)
 
 
-def test_the_first_five_minutes(mam: Mam, roll: Roll) -> None:
+def test_the_first_five_minutes(mam: Mam, pids: PidPipe) -> None:
     # What is this? Both ways to ask give the same answer, and it names the first command to try.
     bare, asked = mam(), mam("--help")
     assert bare.code == asked.code == 0
@@ -73,16 +73,16 @@ def test_the_first_five_minutes(mam: Mam, roll: Roll) -> None:
     assert (mam("result", first).out, mam("result", second).out) == ("one", "two")
 
     # One that takes too long is cancelled, wherever it runs.
-    running = mam("run", "-d", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000").line
-    agent = roll.call(1)
+    running = mam("run", "-d", "--", "sh", "-c", f"echo $$ > {pids.path}; exec sleep 1000").line
+    agent = pids.processes(1)
     assert mam("cancel", running[:8]).line == running
     await_gone(agent)
     assert mam.status(running) == "cancelled"
     assert mam("wait", running).code == 8
 
     # A person can follow one that runs.
-    following = mam("run", "-d", "--", "sh", "-c", f"echo $$ > {roll.path}; echo here").line
-    roll.hear(1)
+    following = mam("run", "-d", "--", "sh", "-c", f"echo $$ > {pids.path}; echo here").line
+    pids.read(1)
     watched = mam.start("output", following, "--follow")
     assert finish(watched).stdout == b"here\n"
     assert mam("wait", following, "--timeout", str(int(PATIENCE))).code == 0

@@ -17,7 +17,7 @@ from mam.work.process.messages import Failed, Lost
 from mam.work.process.runner import GuardianClient
 from mam.work.process.tree import child_finder
 from tests.waiting import await_that
-from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable, started
+from tests.work.stubborn import DAEMON, IGNORE, SLEEP, WorkerProcess, started
 from tests.work.support import PATIENCE, await_gone, finish, python, shell
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mam.work.process.runner import Run
-    from tests.work.support import Roll
+    from tests.work.support import PidPipe
 
 KEEP_WHEN_ASKED = """
 import socket, sys
@@ -50,50 +50,50 @@ def keeper_after(guardian: GuardianClient, run: Run) -> ProcessId:
 
 
 @pytest.fixture
-def killable(log: str, roll: Roll) -> Iterator[Killable]:
+def killable(log: str, pids: PidPipe) -> Iterator[WorkerProcess]:
     """With an agent, a child of it and a daemon, who all ignore SIGTERM."""
-    worker = Killable(log, python(DAEMON + IGNORE + "daemon(); os.fork()\n" + SLEEP, roll.path).argv)
+    worker = WorkerProcess(log, python(DAEMON + IGNORE + "daemon(); os.fork()\n" + SLEEP, pids.path).argv)
     yield worker
     worker.close()
 
 
 class TestKilled:
-    def test_worker(self, killable: Killable, roll: Roll) -> None:
-        tree = roll.call(3)
+    def test_worker(self, killable: WorkerProcess, pids: PidPipe) -> None:
+        tree = pids.processes(3)
         killable.kill(killable.worker)
         await_gone([*tree, killable.agent, killable.keeper, killable.guardian])
 
-    def test_worker_and_keeper(self, killable: Killable, roll: Roll) -> None:
-        tree = roll.call(3)
+    def test_worker_and_keeper(self, killable: WorkerProcess, pids: PidPipe) -> None:
+        tree = pids.processes(3)
         killable.kill(killable.keeper, killable.worker)
         await_gone([*tree, killable.guardian])
 
-    def test_worker_and_guardian(self, killable: Killable, roll: Roll) -> None:
-        tree = roll.call(3)
+    def test_worker_and_guardian(self, killable: WorkerProcess, pids: PidPipe) -> None:
+        tree = pids.processes(3)
         killable.kill(killable.guardian, killable.worker)
         await_gone([*tree, killable.keeper])
 
-    def test_keeper_and_guardian_the_worker_ends_what_it_can_name(self, killable: Killable, roll: Roll) -> None:
+    def test_keeper_and_guardian_the_worker_ends_what_it_can_name(self, killable: WorkerProcess, pids: PidPipe) -> None:
         """The daemon has left the tree for the first process of the system; this much is lost with both."""
-        daemon, *rest = sorted(roll.call(3), key=lambda process: os.getsid(process.pid) == killable.agent.pid)
+        daemon, *rest = sorted(pids.processes(3), key=lambda process: os.getsid(process.pid) == killable.agent.pid)
         killable.kill(killable.guardian, killable.keeper)
         try:
             await_gone(rest)
         finally:
             send_signal(daemon, signal.SIGKILL)
 
-    def test_worker_by_the_terminal(self, killable: Killable, roll: Roll) -> None:
+    def test_worker_by_the_terminal(self, killable: WorkerProcess, pids: PidPipe) -> None:
         """Ctrl-C goes to the group of the terminal; guardian, keeper and agent are in other sessions."""
-        tree = roll.call(3)
+        tree = pids.processes(3)
         sessions = {os.getsid(process.pid) for process in (killable.guardian, killable.keeper, killable.agent)}
         assert os.getsid(killable.process.pid) not in sessions
         killable.process.send_signal(signal.SIGINT)
         await_gone([*tree, killable.keeper, killable.guardian])
 
-    def test_worker_while_the_agent_floods(self, log: str, roll: Roll) -> None:
-        worker = Killable(log, shell("echo $$ > $1; yes & exec yes", roll.path).argv)
+    def test_worker_while_the_agent_floods(self, log: str, pids: PidPipe) -> None:
+        worker = WorkerProcess(log, shell("echo $$ > $1; yes & exec yes", pids.path).argv)
         try:
-            tree = roll.call(1)
+            tree = pids.processes(1)
             worker.kill(worker.worker)
             await_gone([*tree, worker.keeper])
         finally:
@@ -108,18 +108,18 @@ class TestKilled:
         assert finish(guardian.start(shell("exit 3"), log)).exit_code == 3
         assert guardian.pid == pid
 
-    def test_sigterm_for_the_keeper_ends_its_run(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
-        run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
-        roll.call(1)
+    def test_sigterm_for_the_keeper_ends_its_run(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+        run = guardian.start(shell("echo $$ > $1; exec sleep 1000", pids.path), log)
+        pids.processes(1)
         keeper = started(run)[1]
         assert send_signal(keeper, signal.SIGTERM)
         await_gone([keeper])  # though the worker has read nothing yet: a worker that takes the job over waits for that
         ended = finish(run)
         assert (ended.signal, ended.tree_ended_because) == (signal.SIGTERM, "the keeper was told to end")
 
-    def test_the_worker_learns_that_the_keeper_died(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
-        run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, roll.path), log)
-        tree = roll.call(2)
+    def test_the_worker_learns_that_the_keeper_died(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, pids.path), log)
+        tree = pids.processes(2)
         assert send_signal(started(run)[1], signal.SIGKILL)
         last = run.wait(PATIENCE)
         assert last == Lost(reason="the keeper of the run was killed", left=None)
@@ -128,7 +128,7 @@ class TestKilled:
         assert finish(guardian.start(shell("exit 3"), log)).exit_code == 3
 
     def test_a_stopped_keeper_is_bypassed(
-        self, guardian: GuardianClient, log: str, roll: Roll, monkeypatch: pytest.MonkeyPatch
+        self, guardian: GuardianClient, log: str, pids: PidPipe, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """By its agent, for instance, which may send signals to whatever belongs to its user. The guardian would make
         it go on, so it is stopped too."""
@@ -136,23 +136,23 @@ class TestKilled:
         monkeypatch.setattr("mam.work.process.takeover.KEEPER_SECONDS", 0.1)
         finish(guardian.start(shell("exit 0"), log))
         script = "kill -STOP $2; kill -STOP $PPID; echo $$ > $1; exec sleep 1000"
-        run = guardian.start(shell(script, roll.path, str(guardian.pid)), log)
-        tree = roll.call(1)
+        run = guardian.start(shell(script, pids.path, str(guardian.pid)), log)
+        tree = pids.processes(1)
         run.stop(0.1, "cancelled")
         *_, last = run.messages()
         assert last == Lost(reason="the keeper of the run does not answer", left=None)
         await_gone(tree)
         os.kill(guardian.pid or 0, signal.SIGCONT)
 
-    def test_a_stopped_keeper_is_continued(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
-        run = guardian.start(shell("kill -STOP $PPID; echo $$ > $1; exec sleep 1000", roll.path), log)
-        roll.call(1)
+    def test_a_stopped_keeper_is_continued(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+        run = guardian.start(shell("kill -STOP $PPID; echo $$ > $1; exec sleep 1000", pids.path), log)
+        pids.processes(1)
         run.stop(0, "cancelled")
         assert finish(run).tree_ended_because == "cancelled"
 
-    def test_other_runs_continue_when_one_keeper_dies(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
-        ones = [guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), f"{log}{n}") for n in range(3)]
-        agents = roll.call(3)
+    def test_other_runs_continue_when_one_keeper_dies(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+        ones = [guardian.start(shell("echo $$ > $1; exec sleep 1000", pids.path), f"{log}{n}") for n in range(3)]
+        agents = pids.processes(3)
         keepers = [started(run)[1] for run in ones]
         send_signal(keepers[1], signal.SIGKILL)
         assert isinstance(ones[1].wait(PATIENCE), Lost)
@@ -163,11 +163,11 @@ class TestKilled:
             assert finish(run).signal == signal.SIGTERM
 
     def test_a_dead_guardian_is_replaced_and_its_runs_continue(
-        self, guardian: GuardianClient, log: str, roll: Roll
+        self, guardian: GuardianClient, log: str, pids: PidPipe
     ) -> None:
-        os.mkfifo(roll.path + "2")
-        first = guardian.start(shell("echo $$ > $1; read line < $2; exit 6", roll.path, roll.path + "2"), log)
-        roll.call(1)
+        os.mkfifo(pids.path + "2")
+        first = guardian.start(shell("echo $$ > $1; read line < $2; exit 6", pids.path, pids.path + "2"), log)
+        pids.processes(1)
         pid = guardian.pid
         assert pid is not None
         old = identify(pid)
@@ -176,7 +176,7 @@ class TestKilled:
         await_gone([old])
         assert finish(guardian.start(shell("exit 3"), log + "2")).exit_code == 3
         assert guardian.pid != pid
-        with open(roll.path + "2", "w") as go:
+        with open(pids.path + "2", "w") as go:
             go.write("go\n")
         assert finish(first).exit_code == 6
 
@@ -246,10 +246,10 @@ class TestKilled:
             assert finish(guardian.start(shell("exit 3"), log)).exit_code == 3
         assert guardian.pid != pid
 
-    def test_the_guardian_waits_for_its_last_run(self, log: str, roll: Roll) -> None:
+    def test_the_guardian_waits_for_its_last_run(self, log: str, pids: PidPipe) -> None:
         guardian = GuardianClient()
-        run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
-        agents = roll.call(1)
+        run = guardian.start(shell("echo $$ > $1; exec sleep 1000", pids.path), log)
+        agents = pids.processes(1)
         pid = guardian.pid
         assert pid is not None
         process = identify(pid)

@@ -17,7 +17,7 @@ from mam.work.validator import trusted_validation
 from tests.disks import fill
 from tests.waiting import await_that
 from tests.work.repositories import make_repository
-from tests.work.shop import LABEL, Shop
+from tests.work.worker_harness import LABEL, Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,19 +90,19 @@ def costs(job: Job) -> tuple[str, int, int]:
 
 class TestAFullDisk:
     def test_no_job_is_lost_to_it(self, small_disk: Path) -> None:
-        """The second time it is said, one rest is over and the next has begun: whoever does not rest has claimed many
+        """At the second message, one rest is over and the next has begun: a worker that does not rest has claimed many
         more by then."""
-        shop = Shop(MemoryStore(), small_disk)
-        jobs = [shop.job("true") for _ in range(3)]
+        harness = Harness(MemoryStore(), small_disk)
+        jobs = [harness.job("true") for _ in range(3)]
         ballast = fill(small_disk)
-        with shop.at_work():
-            await_that(lambda: len(given_back(shop)) >= 2, "it was not handed back")
-            found = [shop.get(job_id) for job_id in jobs]
+        with harness.at_work():
+            await_that(lambda: len(given_back(harness)) >= 2, "it was not handed back")
+            found = [harness.get(job_id) for job_id in jobs]
             assert {costs(job) for job in found} <= {("pending", 0, 0), ("running", 0, 0)}
-            assert "No space left on device" in given_back(shop)[0]
-            assert "the next claim is in 1 s" in given_back(shop)[0]
+            assert "No space left on device" in given_back(harness)[0]
+            assert "the next claim is in 1 s" in given_back(harness)[0]
             ballast.unlink()
-            ended = [shop.until(job_id) for job_id in jobs]
+            ended = [harness.until(job_id) for job_id in jobs]
         assert [costs(job) for job in ended] == [("completed", 0, 0)] * 3
         assert sum(job.attempt for job in ended) <= 3 + 5
 
@@ -113,7 +113,7 @@ class TestAFullDisk:
         monkeypatch.setattr(host_checks, "FIRST_SECONDS", 3600.0)
         monkeypatch.setattr(host_checks, "LONGEST_SECONDS", 3600.0)
         store = MemoryStore()
-        full, sound = Shop(store, small_disk), Shop(store, tmp_path_factory.mktemp("sound"))
+        full, sound = Harness(store, small_disk), Harness(store, tmp_path_factory.mktemp("sound"))
         fill(small_disk)
         with full.at_work():
             job_id = full.job("true")
@@ -126,17 +126,17 @@ class TestAFullDisk:
 
     def test_an_earlier_attempt_is_still_looked_for(self, small_disk: Path) -> None:
         """The record of what ran last stays, since nothing has run after it."""
-        shop = Shop(MemoryStore(), small_disk)
-        job_id = shop.job("true")
+        harness = Harness(MemoryStore(), small_disk)
+        job_id = harness.job("true")
         run = {"attempt": 1, "process": {"agent": None, "keeper": None}}
-        held = shop.registry.claim(ClaimRequest(label=LABEL, owner="another", supervised=True))
+        held = harness.registry.claim(ClaimRequest(label=LABEL, owner="another", supervised=True))
         assert held is not None
-        Claim(shop.registry, held).started(run)
-        Claim(shop.registry, held).hand_back()
+        Claim(harness.registry, held).started(run)
+        Claim(harness.registry, held).hand_back()
         fill(small_disk)
-        with shop.at_work():
-            await_that(lambda: bool(given_back(shop)), "it was not handed back")
-        assert shop.get(job_id).run == run
+        with harness.at_work():
+            await_that(lambda: bool(given_back(harness)), "it was not handed back")
+        assert harness.get(job_id).run == run
 
     def test_a_checkout_that_finds_no_room_waits_alone(
         self, small_disk: Path, tmp_path_factory: pytest.TempPathFactory
@@ -144,19 +144,19 @@ class TestAFullDisk:
         """There may be room for other jobs, which do not wait for it."""
         repository = make_repository(tmp_path_factory.mktemp("project") / "repository")
         repository.commit("large", "x" * (2 << 20))
-        shop = Shop(MemoryStore(), small_disk)
-        large = shop.job("true", workdir=str(repository.path), workspace="worktree", priority=1)
-        small = shop.job("true")
-        shop.drain()
-        assert (costs(shop.get(large)), shop.get(large).waiting_for) == (("waiting", 0, 0), "place")
-        assert costs(shop.get(small)) == ("completed", 0, 0)
+        harness = Harness(MemoryStore(), small_disk)
+        large = harness.job("true", workdir=str(repository.path), workspace="worktree", priority=1)
+        small = harness.job("true")
+        harness.drain()
+        assert (costs(harness.get(large)), harness.get(large).waiting_for) == (("waiting", 0, 0), "place")
+        assert costs(harness.get(small)) == ("completed", 0, 0)
 
     def test_an_agent_that_has_run_is_judged(self, small_disk: Path) -> None:
         """Its script cannot be checked, and the effect of a second run is unknown."""
-        shop = Shop(MemoryStore(), small_disk)
+        harness = Harness(MemoryStore(), small_disk)
         script = small_disk / "check"
         script.write_text("exit 0")
-        job = shop.ended(
+        job = harness.ended(
             f"cat /dev/zero > {small_disk}/more; exit 0", validation=trusted_validation(str(script)), max_retries=0
         )
         assert (job.status, job.reason) == ("error", "the validation script could not be run: No space left on device")
@@ -165,14 +165,14 @@ class TestAFullDisk:
 class TestNoKeeper:
     def test_a_run_that_no_keeper_has_seen_goes_back(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The interpreter of a worker is gone, as after an upgrade, and with it every guardian."""
-        shop = Shop(MemoryStore(), tmp_path)
-        job_id = shop.job("true")
+        harness = Harness(MemoryStore(), tmp_path)
+        job_id = harness.job("true")
         monkeypatch.setattr("sys.executable", str(tmp_path / "gone"))
-        with shop.at_work():
-            await_that(lambda: bool(given_back(shop)), "it was not handed back")
+        with harness.at_work():
+            await_that(lambda: bool(given_back(harness)), "it was not handed back")
             monkeypatch.undo()
-            assert costs(shop.until(job_id)) == ("completed", 0, 0)
+            assert costs(harness.until(job_id)) == ("completed", 0, 0)
 
 
-def given_back(shop: Shop) -> list[str]:
-    return [words for words in shop.said if "cannot run it now" in words]
+def given_back(harness: Harness) -> list[str]:
+    return [words for words in harness.said if "cannot run it now" in words]

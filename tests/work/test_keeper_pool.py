@@ -16,8 +16,8 @@ from mam.work.process.channel import Channel
 from mam.work.process.messages import Lost
 from mam.work.process.runner import Run
 from tests.waiting import await_that
-from tests.work.shop import Shop
 from tests.work.support import PATIENCE, await_gone, descriptors, finish, python, shell, text_in
+from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,7 +168,7 @@ class TestKilledWhileIdle:
         await_gone([keeper])
 
 
-class Forgetful(MemoryStore):
+class RejectingStore(MemoryStore):
     """A store in which the end of one job cannot be written."""
 
     refused: str | None = None
@@ -181,19 +181,19 @@ class Forgetful(MemoryStore):
 
 class TestOfAJob:
     def test_one_job_after_the_other_has_the_same(self, tmp_path: Path) -> None:
-        shop = Shop(MemoryStore(), tmp_path)
-        jobs = [shop.job(script) for script in ("exit 0", "exit 3", "exit 0")]
-        shop.drain()
-        found = [shop.get(job_id).run or {} for job_id in jobs]
+        harness = Harness(MemoryStore(), tmp_path)
+        jobs = [harness.job(script) for script in ("exit 0", "exit 3", "exit 0")]
+        harness.drain()
+        found = [harness.get(job_id).run or {} for job_id in jobs]
         assert [run["exit_code"] for run in found] == [0, 3, 0]
         assert len({run["process"]["keeper"]["pid"] for run in found}) == 1
 
     def test_a_keeper_is_not_reused_if_the_end_was_not_written(self, tmp_path: Path) -> None:
         """Its next attempt will look for that keeper, and must not find another job's."""
-        store = Forgetful()
-        shop = Shop(store, tmp_path)
-        first, second = shop.job("echo $PPID"), shop.job("echo $PPID")
+        store = RejectingStore()
+        harness = Harness(store, tmp_path)
+        first, second = harness.job("echo $PPID"), harness.job("echo $PPID")
         store.refused = first
-        shop.drain()
-        assert [words for words in shop.said if "left to its lease" in words]
-        assert (shop.get(second).status, shop.output(second) != shop.output(first)) == ("completed", True)
+        harness.drain()
+        assert [words for words in harness.said if "left to its lease" in words]
+        assert (harness.get(second).status, harness.output(second) != harness.output(first)) == ("completed", True)

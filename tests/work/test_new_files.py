@@ -10,7 +10,7 @@ import pytest
 from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from tests.disks import made_so_far
-from tests.work.shop import Shop
+from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,19 +44,19 @@ def store_on(disk: Path, kind: str) -> Store:
     return FilesStore(str(disk / "jobs"))
 
 
-def made_by_jobs(shop: Shop, disk: Path, count: int) -> int:
+def made_by_jobs(harness: Harness, disk: Path, count: int) -> int:
     for _ in range(count):
-        shop.job("echo hello")
+        harness.job("echo hello")
     before = made_so_far(disk)
-    assert shop.drain() == count
+    assert harness.drain() == count
     return made_so_far(disk) - before - 1
 
 
 def made_by_one_more(store: Store, disk: Path) -> float:
     """What a worker makes once, for itself, is not counted."""
-    shop = Shop(store, disk)
-    made_by_jobs(shop, disk, 1)  # the first worker of a store has directories to make
-    alone, together = made_by_jobs(shop, disk, 1), made_by_jobs(shop, disk, 1 + JOBS)
+    harness = Harness(store, disk)
+    made_by_jobs(harness, disk, 1)  # the first worker of a store has directories to make
+    alone, together = made_by_jobs(harness, disk, 1), made_by_jobs(harness, disk, 1 + JOBS)
     store.close()
     return (together - alone) / JOBS
 

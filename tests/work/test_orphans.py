@@ -14,16 +14,16 @@ from mam.stores.memory import MemoryStore
 from mam.work.process.takeover import EarlierAttempts, end_earlier, end_orphans
 from mam.work.state_dirs import store_mark
 from mam.work.validator import trusted_validation
-from tests.work.shop import Shop
-from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable
+from tests.work.stubborn import DAEMON, IGNORE, SLEEP, WorkerProcess
 from tests.work.support import PATIENCE, await_gone, python
 from tests.work.test_pidfiles import lost_once
+from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.work.support import Roll
+    from tests.work.support import PidPipe
 
     Start = Callable[..., ProcessId]
 
@@ -44,14 +44,14 @@ than that."""
 
 
 @pytest.fixture
-def start(roll: Roll) -> Iterator[Start]:
+def start(pids: PidPipe) -> Iterator[Start]:
     """Processes that ignore SIGTERM, with an environment of their own."""
     begun: list[subprocess.Popen[bytes]] = []
 
     def begin(environment: dict[str, str], script: str = STUBBORN) -> ProcessId:
-        argv = python(script, roll.path).argv
+        argv = python(script, pids.path).argv
         begun.append(subprocess.Popen(argv, env=environment, start_new_session=True))
-        found = identify(roll.hear(1)[0])
+        found = identify(pids.read(1)[0])
         assert found is not None
         return found
 
@@ -61,15 +61,15 @@ def start(roll: Roll) -> Iterator[Start]:
         process.wait(PATIENCE)
 
 
-def test_processes_that_the_keeper_had_only_sent_sigterm(log: str, roll: Roll) -> None:
+def test_processes_that_the_keeper_had_only_sent_sigterm(log: str, pids: PidPipe) -> None:
     """Worker and guardian are killed, the keeper tells its tree to end, the agent does so, the keeper is killed."""
     words = [f"{name}={value}" for name, value in MINE.items()]
-    worker = Killable(log, ("/usr/bin/env", *words, *python(DAEMON + ASKED + SLEEP, roll.path).argv))
-    [child] = [process for process in roll.call(2) if process != worker.agent]
+    worker = WorkerProcess(log, ("/usr/bin/env", *words, *python(DAEMON + ASKED + SLEEP, pids.path).argv))
+    [child] = [process for process in pids.processes(2) if process != worker.agent]
     record = {"agent": worker.agent.to_json(), "keeper": worker.keeper.to_json()}
     try:
         worker.kill(worker.worker, worker.guardian)
-        assert roll.hear(1) == [child.pid]
+        assert pids.read(1) == [child.pid]
         worker.kill(worker.keeper)
         await_gone([worker.keeper, worker.agent])
         assert end_earlier(record) is None
@@ -81,32 +81,32 @@ def test_processes_that_the_keeper_had_only_sent_sigterm(log: str, roll: Roll) -
         worker.close()
 
 
-def test_all_processes_that_it_started_end_with_it(start: Start, roll: Roll) -> None:
+def test_all_processes_that_it_started_end_with_it(start: Start, pids: PidPipe) -> None:
     """With an environment like its own or another one, which leads nowhere once its parent has ended."""
-    argv = python(STUBBORN, roll.path).argv
+    argv = python(STUBBORN, pids.path).argv
     child = f"if os.fork() == 0: os.setsid(); os.execve(sys.executable, {argv!r}, {{}})"
-    both = [start(MINE, f"{DAEMON}{child}\n{SLEEP}"), *roll.call(1)]
+    both = [start(MINE, f"{DAEMON}{child}\n{SLEEP}"), *pids.processes(1)]
     assert end_orphans(SECOND.find_orphans) is None
     assert not any(map(is_alive, both))
 
 
 def test_an_attempt_of_which_nothing_else_is_known_is_ended_before_the_next(tmp_path: Path, start: Start) -> None:
-    shop = Shop(MemoryStore(), tmp_path)
-    job_id = lost_once(shop, "true")
+    harness = Harness(MemoryStore(), tmp_path)
+    job_id = lost_once(harness, "true")
     stray = start({**MINE, "MAM_JOB_ID": job_id, "MAM_STORE_MARK": store_mark(str(tmp_path / "work"))})
-    shop.drain()
-    job = shop.get(job_id)
+    harness.drain()
+    job = harness.get(job_id)
     assert (job.status, job.attempt, "earlier" in (job.run or {})) == ("completed", 2, False)
     assert not is_alive(stray)
 
 
 def test_every_process_of_a_job_can_be_found(tmp_path: Path) -> None:
-    shop = Shop(MemoryStore(), tmp_path)
+    harness = Harness(MemoryStore(), tmp_path)
     look = "printenv MAM_JOB_ID MAM_ATTEMPT MAM_STORE_MARK"
     (tmp_path / "check").write_text(look)
-    job = shop.ended(look, validation=trusted_validation(str(tmp_path / "check")))
+    job = harness.ended(look, validation=trusted_validation(str(tmp_path / "check")))
     words = f"{job.job_id}\n1\n{store_mark(str(tmp_path / 'work'))}\n"
-    assert shop.output(job.job_id).decode() == words
+    assert harness.output(job.job_id).decode() == words
     assert (job.checks or {})["script"]["output"] == words
 
 
@@ -134,8 +134,8 @@ def test_others_are_not_touched(start: Start, other: dict[str, str]) -> None:
     assert is_alive(process)
 
 
-def test_a_process_that_changed_its_environment_is_not_found(start: Start, roll: Roll) -> None:
-    argv = python(STUBBORN, roll.path).argv
+def test_a_process_that_changed_its_environment_is_not_found(start: Start, pids: PidPipe) -> None:
+    argv = python(STUBBORN, pids.path).argv
     process = start(MINE, f"import os, sys\nos.execve(sys.executable, {argv!r}, {{}})")
     assert SECOND.find_orphans() == []
     assert is_alive(process)

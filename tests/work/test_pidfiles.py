@@ -19,7 +19,7 @@ from mam.work.process.pidfiles import FOLDER, LINE, PidFile, recorded_processes
 from tests.disks import fill
 from tests.unit.jobs import running
 from tests.waiting import Gate, await_that
-from tests.work.shop import LABEL, Shop
+from tests.work.worker_harness import LABEL, Harness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +37,8 @@ PidFile(sys.argv[1]).add(running(), json.loads(sys.argv[2]))
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(MemoryStore(), tmp_path)
+def harness(tmp_path: Path) -> Harness:
+    return Harness(MemoryStore(), tmp_path)
 
 
 @pytest.fixture
@@ -69,12 +69,12 @@ def next_attempt() -> Job:
     return running().replace(attempt=2)
 
 
-def lost_once(shop: Shop, prompt: str) -> str:
+def lost_once(harness: Harness, prompt: str) -> str:
     """A job whose first attempt is known to no record but its owner's."""
-    job_id = shop.job(prompt)
-    job = shop.registry.claim(ClaimRequest(label=LABEL, owner="gone", lease_seconds=60.0, supervised=True))
+    job_id = harness.job(prompt)
+    job = harness.registry.claim(ClaimRequest(label=LABEL, owner="gone", lease_seconds=60.0, supervised=True))
     assert job is not None
-    shop.registry.release(job_id, attempt=1)
+    harness.registry.release(job_id, attempt=1)
     return job_id
 
 
@@ -90,32 +90,34 @@ def left_by_another(work: Path, run: dict[str, Any]) -> Path:
 # -- found -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_attempt_that_no_record_knows_is_ended_before_the_next(shop: Shop, stray: subprocess.Popen[bytes]) -> None:
-    job_id = lost_once(shop, "true")
-    pid_file = PidFile(str(shop.folder / "work"))
-    (shop.folder / "work").mkdir(0o700)
+def test_an_attempt_that_no_record_knows_is_ended_before_the_next(
+    harness: Harness, stray: subprocess.Popen[bytes]
+) -> None:
+    job_id = lost_once(harness, "true")
+    pid_file = PidFile(str(harness.folder / "work"))
+    (harness.folder / "work").mkdir(0o700)
     agent = identity(stray)
-    assert pid_file.add(shop.get(job_id), run_of(agent)) is not None
-    shop.drain()
+    assert pid_file.add(harness.get(job_id), run_of(agent)) is not None
+    harness.drain()
 
     assert not is_alive(agent)
-    job = shop.get(job_id)
+    job = harness.get(job_id)
     assert (job.status, job.attempt, "earlier" in (job.run or {})) == ("completed", 2, False)
 
 
-def test_a_running_job_is_found_and_one_that_has_ended_is_not(shop: Shop, gate: Gate) -> None:
-    work, job_id = shop.folder / "work", shop.job(f"echo up > up; {gate.wait}")
-    with shop.at_work():
-        await_that((shop.place / "up").exists, "it does not run")
-        later = shop.get(job_id).replace(attempt=2, run=None)
+def test_a_running_job_is_found_and_one_that_has_ended_is_not(harness: Harness, gate: Gate) -> None:
+    work, job_id = harness.folder / "work", harness.job(f"echo up > up; {gate.wait}")
+    with harness.at_work():
+        await_that((harness.place / "up").exists, "it does not run")
+        later = harness.get(job_id).replace(attempt=2, run=None)
         await_that(lambda: bool(recorded_processes(later, str(work))), "its agent was quicker, and no trace came of it")
         [trace] = recorded_processes(later, str(work))
         agent = ProcessId.from_json(trace["agent"])
         assert agent is not None
         assert is_alive(agent)
         gate.open()
-        shop.until(job_id)
-        assert recorded_processes(shop.get(job_id).replace(attempt=2, run=None), str(work)) == []
+        harness.until(job_id)
+        assert recorded_processes(harness.get(job_id).replace(attempt=2, run=None), str(work)) == []
     assert files(work) == [], "the worker has left its file"
 
 
@@ -197,29 +199,29 @@ def test_half_a_line_counts_for_nothing(tmp_path: Path, cut: int) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]\n7\n", b'"x"', b"\xff" * 100, b"[" * 100_000, b"\n" * (2 << 20)])
-def test_a_damaged_file_is_ignored(shop: Shop, content: bytes) -> None:
-    work = shop.folder / "work"
+def test_a_damaged_file_is_ignored(harness: Harness, content: bytes) -> None:
+    work = harness.folder / "work"
     (work / FOLDER).mkdir(parents=True, mode=0o700)
     os.chmod(work, 0o700)
     (work / FOLDER / "spoilt").write_bytes(content)
     os.mkfifo(work / FOLDER / "pipe")
     os.symlink("/dev/zero", work / FOLDER / "link")
     (work / FOLDER / "directory").mkdir()
-    job_id = lost_once(shop, "true")
-    shop.drain()
+    job_id = lost_once(harness, "true")
+    harness.drain()
 
-    assert shop.get(job_id).status == "completed"
+    assert harness.get(job_id).status == "completed"
 
 
 @pytest.mark.parametrize("trace", [{"agent": 7}, {"attempt": "1"}, {"attempt": True}, {"job_id": ["x"]}])
-def test_an_impossible_line_is_ignored(shop: Shop, trace: dict[str, Any]) -> None:
-    work, job_id = shop.folder / "work", lost_once(shop, "true")
+def test_an_impossible_line_is_ignored(harness: Harness, trace: dict[str, Any]) -> None:
+    work, job_id = harness.folder / "work", lost_once(harness, "true")
     (work / FOLDER).mkdir(parents=True, mode=0o700)
     os.chmod(work, 0o700)
     (work / FOLDER / "odd").write_text(json.dumps({"job_id": job_id, "attempt": 1, "host": "here", **trace}))
-    shop.drain()
+    harness.drain()
 
-    assert shop.get(job_id).status == "completed"
+    assert harness.get(job_id).status == "completed"
 
 
 def test_what_does_not_fit_into_a_line_is_not_written(tmp_path: Path) -> None:
@@ -241,11 +243,11 @@ def test_a_full_disk_and_a_directory_in_place_of_a_pidfile(tmp_path: Path, small
     assert PidFile(str(small_disk / "other")).add(running(), run_of(None)) is None
 
 
-def test_without_a_pid_line_the_start_is_reported_at_once(shop: Shop) -> None:
-    (shop.folder / "work").mkdir(0o700)
-    (shop.folder / "work" / FOLDER).write_text("in the way")
-    job = shop.ended("true")
-    entries = [entry for entry in shop.store.entries(None) if entry.job_id == job.job_id]
+def test_without_a_pid_line_the_start_is_reported_at_once(harness: Harness) -> None:
+    (harness.folder / "work").mkdir(0o700)
+    (harness.folder / "work" / FOLDER).write_text("in the way")
+    job = harness.ended("true")
+    entries = [entry for entry in harness.store.entries(None) if entry.job_id == job.job_id]
     assert len(entries) == 4, "registered, claimed, begun and ended"
 
 

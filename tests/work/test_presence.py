@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.work import presence
 from tests.waiting import await_that
-from tests.work.shop import Shop
+from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,9 +24,11 @@ def test_a_worker_that_cannot_be_listed_reports_it_and_runs_jobs(
     create_sqlite_store(str(path))
     with sqlite3.connect(path) as database:
         database.execute("DROP TABLE worker")
-    shop = Shop(SqliteStore(str(path)), tmp_path)
+    harness = Harness(SqliteStore(str(path)), tmp_path)
 
-    with shop.at_work():
-        await_that(lambda: any("does not show this worker" in line for line in shop.said), "the worker reports nothing")
-        job = shop.job("true")
-        await_that(lambda: shop.get(job).status == "completed", "the job does not run")
+    with harness.at_work():
+        await_that(
+            lambda: any("does not show this worker" in line for line in harness.said), "the worker reports nothing"
+        )
+        job = harness.job("true")
+        await_that(lambda: harness.get(job).status == "completed", "the job does not run")

@@ -14,7 +14,7 @@ from mam.work.reports.report import Report, token_cost
 from tests.cli.command import Mam
 from tests.work.commands import mam
 from tests.work.replay import Replay, recorded
-from tests.work.shop import Shop
+from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,7 @@ def test_in_the_record_of_a_job(
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     replay.plays(recorded(f"{agent}-write", files=["notes.txt"]))
 
-    job = Shop(MemoryStore(), tmp_path, Config(prices=prices)).ended("write the notes", agent=agent)
+    job = Harness(MemoryStore(), tmp_path, Config(prices=prices)).ended("write the notes", agent=agent)
 
     assert job.status == "completed", job.reason
     assert job.run is not None

@@ -12,31 +12,31 @@ from mam.work.brief import brief
 from tests.unit.jobs import running
 from tests.waiting import await_that
 from tests.work.replay import Replay, recorded
-from tests.work.replay_fixtures import files_shop, replay
-from tests.work.shop import Shop
+from tests.work.replay_fixtures import files_harness, replay
+from tests.work.worker_harness import Harness
 
-__all__ = ["files_shop", "replay"]
+__all__ = ["files_harness", "replay"]
 
 
 def silent(agent: str) -> dict[str, object]:
     return recorded(f"{agent}-cut", out="", stays=True)
 
 
-def test_attempts_that_end_before_their_first_line_keep_the_conversation(replay: Replay, shop: Shop) -> None:
+def test_attempts_that_end_before_their_first_line_keep_the_conversation(replay: Replay, harness: Harness) -> None:
     agent = replay.agent
     replay.plays(recorded(f"{agent}-cut", stays=True), silent(agent), silent(agent), recorded(f"{agent}-write"))
-    job_id = shop.job("write the notes", agent=agent)
+    job_id = harness.job("write the notes", agent=agent)
 
-    with shop.at_work(labels=(agent,)):
-        await_that(lambda: conversation_id(shop.get(job_id).run) is not None, "its session is not in the record")
-        known = str(conversation_id(shop.get(job_id).run))
-        await_that(lambda: (shop.get(job_id).run or {})["agent"].get("briefed"), "no answer is in the record")
+    with harness.at_work(labels=(agent,)):
+        await_that(lambda: conversation_id(harness.get(job_id).run) is not None, "its session is not in the record")
+        known = str(conversation_id(harness.get(job_id).run))
+        await_that(lambda: (harness.get(job_id).run or {})["agent"].get("briefed"), "no answer is in the record")
     for attempt in (2, 3):
-        with shop.at_work(labels=(agent,)):
-            await_that(partial(_has_begun, shop, replay, job_id, attempt), "it does not begin")
-    shop.drain(labels=(agent,))
+        with harness.at_work(labels=(agent,)):
+            await_that(partial(_has_begun, harness, replay, job_id, attempt), "it does not begin")
+    harness.drain(labels=(agent,))
 
-    assert shop.get(job_id).status == "completed", shop.get(job_id).reason
+    assert harness.get(job_id).status == "completed", harness.get(job_id).reason
     first, *resumed = replay.calls
     assert known not in json.dumps(first["argv"])
     assert len(resumed) == 3
@@ -46,8 +46,8 @@ def test_attempts_that_end_before_their_first_line_keep_the_conversation(replay:
     assert "write the notes" in str(first["stdin"])
 
 
-def _has_begun(shop: Shop, replay: Replay, job_id: str, attempt: int) -> bool:
-    run = shop.get(job_id).run or {}
+def _has_begun(harness: Harness, replay: Replay, job_id: str, attempt: int) -> bool:
+    run = harness.get(job_id).run or {}
     return run.get("attempt") == attempt and "process" in run and len(replay.calls) == attempt
 
 

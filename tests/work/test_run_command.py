@@ -14,7 +14,7 @@ from tests.waiting import await_that
 from tests.work.support import await_gone
 
 if TYPE_CHECKING:
-    from tests.work.support import Roll
+    from tests.work.support import PidPipe
 from tests.work.worker_commands import ended, heard, mam_fixture, no_process_left, plain_fixture, workers_of
 
 __all__ = ["mam_fixture", "no_process_left", "plain_fixture"]
@@ -46,10 +46,10 @@ class TestRun:
         assert plain("output", job, "--json").json == {"kind": "line", "text": "later"}
         assert plain("output", job, "--attempt", "2").code == 1
 
-    def test_ctrl_c_detaches_and_a_second_one_cancels(self, mam: Mam, roll: Roll) -> None:
+    def test_ctrl_c_detaches_and_a_second_one_cancels(self, mam: Mam, pids: PidPipe) -> None:
         for again, code, status in ((False, 130, "running"), (True, 8, "cancelled")):
-            process = mam.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
-            agent = roll.call(1)
+            process = mam.start("run", "--", "sh", "-c", f"echo $$ > {pids.path}; exec sleep 1000")
+            agent = pids.processes(1)
             process.send_signal(signal.SIGINT)
             if again:
                 heard(process, b"detached")
@@ -61,10 +61,10 @@ class TestRun:
             mam("cancel", job["job_id"])
             await_gone(agent)
 
-    def test_a_worker_that_is_killed_is_replaced(self, plain: Mam, roll: Roll) -> None:
+    def test_a_worker_that_is_killed_is_replaced(self, plain: Mam, pids: PidPipe) -> None:
         """No other worker would take the job, and the user would wait for ever."""
-        process = plain.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
-        agent = roll.call(1)
+        process = plain.start("run", "--", "sh", "-c", f"echo $$ > {pids.path}; exec sleep 1000")
+        agent = pids.processes(1)
         (worker,) = workers_of(process.pid)
         os.kill(worker, signal.SIGKILL)
         await_gone(agent)
@@ -73,9 +73,9 @@ class TestRun:
         plain("cancel", job["job_id"])
         assert finish(process).code == 8
 
-    def test_a_cancelled_one(self, mam: Mam, roll: Roll) -> None:
-        process = mam.start("run", "--", "sh", "-c", f"echo $$ > {roll.path}; exec sleep 1000")
-        agent = roll.call(1)
+    def test_a_cancelled_one(self, mam: Mam, pids: PidPipe) -> None:
+        process = mam.start("run", "--", "sh", "-c", f"echo $$ > {pids.path}; exec sleep 1000")
+        agent = pids.processes(1)
         (job,) = mam("list", "--json").json
         mam("cancel", job["job_id"])
         assert finish(process).code == 8

@@ -30,7 +30,7 @@ from tests.work.support import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.work.support import Roll
+    from tests.work.support import PidPipe
 
 
 class TestTheAgentIsGiven:
@@ -170,7 +170,7 @@ class TestItsEnd:
                     pass
         assert isinstance(run.ended, Ended)
 
-    def test_a_sign_of_life_about_once_a_second(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_a_sign_of_life_about_once_a_second(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
         """The agent writes until the test has seen two signs; there are far fewer of them than writes."""
         script = "import time\nwhile True:\n    print('x' * 99, flush=True)\n    time.sleep(0.01)"
         run = guardian.start(python(script), log)
@@ -227,18 +227,20 @@ class TestMany:
                 failure(run)
         assert descriptors() == before
 
-    def test_an_order_from_another_thread(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
-        run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
-        roll.call(1)
+    def test_an_order_from_another_thread(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+        run = guardian.start(shell("echo $$ > $1; exec sleep 1000", pids.path), log)
+        pids.processes(1)
         threading.Thread(target=run.stop, args=(0, "cancelled")).start()
         assert finish(run).tree_ended_because == "cancelled"
         run.stop(0, "again")  # after the end it is nothing
         run.keep_alive(1)
 
 
-def test_a_worker_that_does_not_renew_in_time_loses_its_agent(guardian: GuardianClient, log: str, roll: Roll) -> None:
-    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
-    [agent] = roll.call(1)
+def test_a_worker_that_does_not_renew_in_time_loses_its_agent(
+    guardian: GuardianClient, log: str, pids: PidPipe
+) -> None:
+    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", pids.path), log)
+    [agent] = pids.processes(1)
     run.keep_alive(1000)
     run.keep_alive(None)
     run.keep_alive(0.2)
@@ -247,18 +249,18 @@ def test_a_worker_that_does_not_renew_in_time_loses_its_agent(guardian: Guardian
 
 
 def test_a_worker_that_is_stopped_right_after_the_start_loses_its_agent(
-    guardian: GuardianClient, log: str, roll: Roll
+    guardian: GuardianClient, log: str, pids: PidPipe
 ) -> None:
     """The plan has the first time limit; the worker sends nothing more."""
-    plan = shell("echo $$ > $1; exec sleep 1000", roll.path).replace(keep_alive_seconds=0.2)
+    plan = shell("echo $$ > $1; exec sleep 1000", pids.path).replace(keep_alive_seconds=0.2)
     run = guardian.start(plan, log)
-    await_gone(roll.call(1))
+    await_gone(pids.processes(1))
     assert finish(run).tree_ended_because == "the worker did not renew in time"
 
 
-def test_a_worker_that_renews_keeps_it(guardian: GuardianClient, log: str, roll: Roll) -> None:
-    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
-    [agent] = roll.call(1)
+def test_a_worker_that_renews_keeps_it(guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", pids.path), log)
+    [agent] = pids.processes(1)
     run.keep_alive(0.5)
     for _ in range(10):
         time.sleep(0.1)  # it is the passing of time that is tested
@@ -268,16 +270,16 @@ def test_a_worker_that_renews_keeps_it(guardian: GuardianClient, log: str, roll:
     assert finish(run).tree_ended_because == "over"
 
 
-def test_a_run_that_is_forgotten_ends(guardian: GuardianClient, log: str, roll: Roll) -> None:
-    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
-    agents = roll.call(1)
+def test_a_run_that_is_forgotten_ends(guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", pids.path), log)
+    agents = pids.processes(1)
     del run
     await_gone(agents)
 
 
-def test_closing_a_run_ends_its_agent(guardian: GuardianClient, log: str, roll: Roll) -> None:
-    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
-    agents = roll.call(1)
+def test_closing_a_run_ends_its_agent(guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", pids.path), log)
+    agents = pids.processes(1)
     run.close()
     run.close()
     await_gone(agents)

@@ -24,7 +24,7 @@ from tests.work.support import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.work.support import Roll
+    from tests.work.support import PidPipe
 
 
 class TestOutput:
@@ -52,11 +52,11 @@ class TestOutput:
         assert os.stat(log).st_size + more <= 1 << 20
 
     def test_an_agent_that_closes_its_output_keeps_running(
-        self, guardian: GuardianClient, log: str, roll: Roll
+        self, guardian: GuardianClient, log: str, pids: PidPipe
     ) -> None:
         script = "exec >&- 2>&-; echo $$ > $1; exec sleep 1000"
-        run = guardian.start(shell(script, roll.path), log)
-        [agent] = roll.call(1)
+        run = guardian.start(shell(script, pids.path), log)
+        [agent] = pids.processes(1)
         assert isinstance(run.wait(PATIENCE), Started)
         assert run.wait(0.1) is None  # the closed pipes are not taken for its end
         assert is_alive(agent)
@@ -138,12 +138,12 @@ class TestTee:
         assert len(b"".join(read(log))) == size
 
     def test_a_slow_worker_slows_the_agent_down_and_gets_all(
-        self, guardian: GuardianClient, log: str, roll: Roll
+        self, guardian: GuardianClient, log: str, pids: PidPipe
     ) -> None:
         size = 16 << 20
-        plan = shell(f"echo $$ > $1; exec head -c {size} /dev/zero", roll.path, tee=True)
+        plan = shell(f"echo $$ > $1; exec head -c {size} /dev/zero", pids.path, tee=True)
         with guardian.start(plan, log) as run:
-            [agent] = roll.call(1)
+            [agent] = pids.processes(1)
             assert isinstance(run.wait(PATIENCE), Started)
             sign = run.wait(PATIENCE)
             assert isinstance(sign, Output)

@@ -14,7 +14,7 @@ from mam.stores.memory import MemoryStore
 from mam.stores.port import ClaimRequest
 from mam.work.claim import Claim, Reported, StartReporter
 from tests.waiting import PATIENCE, Gate, await_that
-from tests.work.shop import LABEL, Shop
+from tests.work.worker_harness import LABEL, Harness
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,85 +24,87 @@ MAM = f"{sys.executable} -m mam"
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(MemoryStore(), tmp_path)
+def harness(tmp_path: Path) -> Harness:
+    return Harness(MemoryStore(), tmp_path)
 
 
-def told(shop: Shop, job_id: str) -> list[str]:
-    return [event["event"] for event in shop.store.events(job_id)]
+def told(harness: Harness, job_id: str) -> list[str]:
+    return [event["event"] for event in harness.store.events(job_id)]
 
 
-def acts(shop: Shop, job_id: str) -> list[list[str]]:
-    entries = [entry for entry in shop.store.entries(None) if entry.job_id == job_id]
+def acts(harness: Harness, job_id: str) -> list[list[str]]:
+    entries = [entry for entry in harness.store.entries(None) if entry.job_id == job_id]
     return [[line.get("payload", {}).get("event") or line["event"] for line in entry.lines] for entry in entries]
 
 
-def test_start_and_end_of_a_short_job_are_one_act(shop: Shop) -> None:
-    job = shop.ended("true")
+def test_start_and_end_of_a_short_job_are_one_act(harness: Harness) -> None:
+    job = harness.ended("true")
 
-    assert acts(shop, job.job_id)[-2:] == [["status_changed"], ["started", "status_changed", "completed"]]
-    assert told(shop, job.job_id) == ["started", "completed"]
+    assert acts(harness, job.job_id)[-2:] == [["status_changed"], ["started", "status_changed", "completed"]]
+    assert told(harness, job.job_id) == ["started", "completed"]
     assert job.run is not None
     assert (job.run["exit_code"], "process" in job.run) == (0, True)
 
 
-def test_the_start_of_a_long_job_is_reported_while_it_runs(shop: Shop, gate: Gate) -> None:
-    job_id = shop.job(gate.wait)
-    with shop.at_work():
-        await_that(lambda: told(shop, job_id) == ["started"], "it was not told that it runs")
-        assert "process" in (shop.get(job_id).run or {})
+def test_the_start_of_a_long_job_is_reported_while_it_runs(harness: Harness, gate: Gate) -> None:
+    job_id = harness.job(gate.wait)
+    with harness.at_work():
+        await_that(lambda: told(harness, job_id) == ["started"], "it was not told that it runs")
+        assert "process" in (harness.get(job_id).run or {})
         gate.open()
-        shop.until(job_id)
-    assert told(shop, job_id) == ["started", "completed"]
+        harness.until(job_id)
+    assert told(harness, job_id) == ["started", "completed"]
 
 
-def test_no_event_of_an_agent_precedes_its_start(shop: Shop) -> None:
-    job = shop.ended(f"{MAM} publish progress --detail here")
+def test_no_event_of_an_agent_precedes_its_start(harness: Harness) -> None:
+    job = harness.ended(f"{MAM} publish progress --detail here")
 
-    assert told(shop, job.job_id) == ["started", "progress", "completed"]
+    assert told(harness, job.job_id) == ["started", "progress", "completed"]
 
 
-def test_a_short_job_that_failed_reports_its_start(shop: Shop) -> None:
-    job = shop.ended("exit 3")
+def test_a_short_job_that_failed_reports_its_start(harness: Harness) -> None:
+    job = harness.ended("exit 3")
 
-    assert told(shop, job.job_id) == ["started", "error"]
+    assert told(harness, job.job_id) == ["started", "error"]
     assert job.reason == "exit code 3"
 
 
-def test_only_an_agent_that_ran_publishes_started(shop: Shop) -> None:
-    job = shop.ended("true", workdir=str(shop.place), validation={"script": "/x", "sha256": "y"}, artifacts=["no"])
+def test_only_an_agent_that_ran_publishes_started(harness: Harness) -> None:
+    job = harness.ended(
+        "true", workdir=str(harness.place), validation={"script": "/x", "sha256": "y"}, artifacts=["no"]
+    )
 
-    assert told(shop, job.job_id) == ["started", "error"]
-    missing = shop.ended("x", agent="command-that-is-not-there")
-    assert told(shop, missing.job_id) == ["error"]
+    assert told(harness, job.job_id) == ["started", "error"]
+    missing = harness.ended("x", agent="command-that-is-not-there")
+    assert told(harness, missing.job_id) == ["error"]
 
 
 # -- the agent's word past its door ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def held(shop: Shop) -> tuple[Job, Claim]:
-    shop.job("x")
-    job = shop.registry.claim(ClaimRequest(label=LABEL, owner="me", lease_seconds=60.0, supervised=True))
+def held(harness: Harness) -> tuple[Job, Claim]:
+    harness.job("x")
+    job = harness.registry.claim(ClaimRequest(label=LABEL, owner="me", lease_seconds=60.0, supervised=True))
     assert job is not None
-    return job, Claim(shop.registry, job)
+    return job, Claim(harness.registry, job)
 
 
-def test_an_unreported_end_is_written_at_once(shop: Shop, held: tuple[Job, Claim]) -> None:
+def test_an_unreported_end_is_written_at_once(harness: Harness, held: tuple[Job, Claim]) -> None:
 
     job, claim = held
     assert isinstance(claim.finish(Ending(run={}), only_if_unreported=True), Job)
-    assert shop.get(job.job_id).status == "completed"
+    assert harness.get(job.job_id).status == "completed"
 
 
-def test_an_end_does_not_overwrite_an_unnoticed_report(shop: Shop, held: tuple[Job, Claim]) -> None:
+def test_an_end_does_not_overwrite_an_unnoticed_report(harness: Harness, held: tuple[Job, Claim]) -> None:
 
     job, claim = held
-    shop.registry.fail(job.job_id, reason="it is hopeless", attempt=1)
+    harness.registry.fail(job.job_id, reason="it is hopeless", attempt=1)
     found = claim.finish(Ending(run={}), only_if_unreported=True)
     assert isinstance(found, Reported)
     assert found.outcome["reason"] == "it is hopeless"
-    assert shop.get(job.job_id).status == "running"
+    assert harness.get(job.job_id).status == "running"
 
 
 def test_a_report_past_the_door_counts(tmp_path: Path) -> None:
@@ -111,10 +113,10 @@ def test_a_report_past_the_door_counts(tmp_path: Path) -> None:
 
     create_files_store(str(tmp_path / "jobs"))
     store = FilesStore(str(tmp_path / "jobs"))
-    shop = Shop(store, tmp_path)
+    harness = Harness(store, tmp_path)
     say = f"env -u MAM_SOCKET {MAM} --store {tmp_path / 'jobs'}"
-    done = shop.ended(f'{say} complete "$MAM_JOB_ID" --attempt 1 --result "by hand"; echo other words')
-    failed = shop.ended(f'{say} fail "$MAM_JOB_ID" --attempt 1 --reason "no way"; true')
+    done = harness.ended(f'{say} complete "$MAM_JOB_ID" --attempt 1 --result "by hand"; echo other words')
+    failed = harness.ended(f'{say} fail "$MAM_JOB_ID" --attempt 1 --reason "no way"; true')
     store.close()
     assert (done.status, done.result) == ("completed", "by hand")
     assert (failed.status, failed.reason) == ("error", "no way")

@@ -15,17 +15,17 @@ from tests.work.stubborn import DAEMON, IGNORE, SLEEP, started
 from tests.work.support import PATIENCE, await_gone, finish, python, shell, those_with
 
 if TYPE_CHECKING:
-    from tests.work.support import Roll
+    from tests.work.support import PidPipe
 
 
 class TestTreesThatDoNotWantToEnd:
     def test_sigterm_comes_first_and_reaches_grandchildren(
-        self, guardian: GuardianClient, log: str, roll: Roll
+        self, guardian: GuardianClient, log: str, pids: PidPipe
     ) -> None:
         polite = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
         script = f"sh -c '{polite.replace(chr(39), chr(34))}' sh $1 & {polite}"
-        run = guardian.start(shell(script, roll.path), log)
-        both = roll.call(2)
+        run = guardian.start(shell(script, pids.path), log)
+        both = pids.processes(2)
         run.stop(PATIENCE, "cancelled")
         ended = finish(run)
         assert (ended.stdout_tail, ended.exit_code) == ("bye\nbye\n", 0)
@@ -33,7 +33,7 @@ class TestTreesThatDoNotWantToEnd:
         assert not any(map(is_alive, both))
 
     def test_every_process_gets_sigterm_also_below_one_that_ends_at_once(
-        self, guardian: GuardianClient, log: str, roll: Roll
+        self, guardian: GuardianClient, log: str, pids: PidPipe
     ) -> None:
         """Ten generations; all but the last die of SIGTERM, and the last says that it was asked."""
         script = DAEMON + (
@@ -41,31 +41,31 @@ class TestTreesThatDoNotWantToEnd:
             "signal.signal(signal.SIGTERM, lambda *_: (print('asked', flush=True), os._exit(0)))\n"
         )
         for _ in range(5):
-            run = guardian.start(python(script + SLEEP, roll.path), log)
-            roll.call(11)
+            run = guardian.start(python(script + SLEEP, pids.path), log)
+            pids.processes(11)
             run.stop(PATIENCE, "cancelled")
             assert finish(run).stdout_tail == "asked\n"
 
-    def test_processes_that_ignore_sigterm(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
-        run = guardian.start(python(DAEMON + IGNORE + "os.fork(); os.fork()\n" + SLEEP, roll.path), log)
-        four = roll.call(4)
+    def test_processes_that_ignore_sigterm(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + "os.fork(); os.fork()\n" + SLEEP, pids.path), log)
+        four = pids.processes(4)
         run.stop(0.2, "cancelled")
         ended = finish(run)
         assert ended.signal == signal.SIGKILL
         assert not any(map(is_alive, four))
 
-    def test_a_daemon_of_its_own_session(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
-        run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, roll.path), log)
-        both = roll.call(2)
+    def test_a_daemon_of_its_own_session(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, pids.path), log)
+        both = pids.processes(2)
         assert len({os.getsid(process.pid) for process in both}) == 2
         run.stop(0.1, "cancelled")
         assert finish(run).is_tree_gone
         assert not any(map(is_alive, both))
 
-    def test_a_daemon_that_outlives_the_agent(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_a_daemon_that_outlives_the_agent(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
         """It holds the pipes open too, and the run still ends."""
-        run = guardian.start(python(DAEMON + IGNORE + "daemon(); daemon(); print('done')", roll.path), log)
-        daemons = roll.call(2)
+        run = guardian.start(python(DAEMON + IGNORE + "daemon(); daemon(); print('done')", pids.path), log)
+        daemons = pids.processes(2)
         ended = finish(run)
         assert (ended.exit_code, ended.stdout_tail) == (0, "done\n")
         assert ended.tree_ended_because == "the agent ended and left processes behind"
@@ -77,10 +77,10 @@ class TestTreesThatDoNotWantToEnd:
         ended = finish(run)
         assert (ended.exit_code, ended.stdout_tail, ended.tree_ended_because) == (5, "last\n", None)
 
-    def test_stopped_processes(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_stopped_processes(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
         script = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
-        run = guardian.start(shell(script, roll.path), log)
-        [agent] = roll.call(1)
+        run = guardian.start(shell(script, pids.path), log)
+        [agent] = pids.processes(1)
         assert send_signal(agent, signal.SIGSTOP)
         run.stop(PATIENCE, "cancelled")
         assert finish(run).stdout_tail == "bye\n"
@@ -99,30 +99,30 @@ class TestTreesThatDoNotWantToEnd:
         ],
         ids=["chain", "sessions", "nursery", "doubling"],
     )
-    def test_fork_loops(self, guardian: GuardianClient, log: str, roll: Roll, loop: str, reports: int) -> None:
+    def test_fork_loops(self, guardian: GuardianClient, log: str, pids: PidPipe, loop: str, reports: int) -> None:
         script = f"{DAEMON}{IGNORE}import itertools\nfor number in itertools.count():\n    {loop}\n"
-        run = guardian.start(python(script, roll.path), log)
+        run = guardian.start(python(script, pids.path), log)
         _, keeper = started(run)
-        roll.hear(reports)
-        await_that(lambda: bool(those_with(roll.path)), "nothing runs")
+        pids.read(reports)
+        await_that(lambda: bool(those_with(pids.path)), "nothing runs")
         run.stop(0, "cancelled")
         assert finish(run).is_tree_gone
-        assert those_with(roll.path) == []
+        assert those_with(pids.path) == []
         run.close()
         await_gone([keeper])
 
-    def test_a_child_that_is_born_during_the_grace(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_a_child_that_is_born_during_the_grace(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
         script = DAEMON + "signal.signal(signal.SIGTERM, lambda *_: daemon())\n" + SLEEP
-        run = guardian.start(python(script, roll.path), log)
-        roll.call(1)
+        run = guardian.start(python(script, pids.path), log)
+        pids.processes(1)
         run.stop(1, "cancelled")
-        [late] = roll.call(1)
+        [late] = pids.processes(1)
         assert finish(run).is_tree_gone
         assert not is_alive(late)
 
-    def test_a_second_stop_shortens_the_grace(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
-        run = guardian.start(python(DAEMON + IGNORE + SLEEP, roll.path), log)
-        roll.call(1)
+    def test_a_second_stop_shortens_the_grace(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+        run = guardian.start(python(DAEMON + IGNORE + SLEEP, pids.path), log)
+        pids.processes(1)
         run.stop(1000, "first")
         run.stop(0, "second")
         assert finish(run).tree_ended_because == "first"

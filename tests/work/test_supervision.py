@@ -35,7 +35,7 @@ LONG = 600.0
 SLEEP = "echo up; exec sleep 1000"
 
 
-class Moody(MemoryStore):
+class UnreliableStore(MemoryStore):
     """A store that is away whenever `mood` has something to say."""
 
     mood: Exception | None = None
@@ -49,12 +49,12 @@ class Moody(MemoryStore):
 
 
 @pytest.fixture
-def store() -> Moody:
-    return Moody()
+def store() -> UnreliableStore:
+    return UnreliableStore()
 
 
 @pytest.fixture
-def registry(store: Moody) -> Registry:
+def registry(store: UnreliableStore) -> Registry:
     return Registry(store)
 
 
@@ -69,13 +69,13 @@ def ended(watching_: Supervision, run: Run) -> Ended:
     return last
 
 
-def lines(store: Moody, job: Job, event: str) -> list[dict[str, Any]]:
+def lines(store: UnreliableStore, job: Job, event: str) -> list[dict[str, Any]]:
     return [line for entry in store.entries(None) for line in entry.lines if line["event"] == event]
 
 
 class TestTheLease:
     def test_it_is_renewed_while_the_agent_runs(
-        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
+        self, registry: Registry, store: UnreliableStore, guardian: GuardianClient, log: str
     ) -> None:
         job = held_job(registry, idle_timeout_sec=0)
         with watch(registry, job, lease=1.5) as clock, guardian.start(shell(SLEEP), log) as run:
@@ -85,7 +85,9 @@ class TestTheLease:
             assert isinstance(clock.wait_until_ended(run), Ended)
         assert registry.get(job.job_id).status == "running"
 
-    def test_it_is_renewed_while_the_attempt_is_busy_otherwise(self, registry: Registry, store: Moody) -> None:
+    def test_it_is_renewed_while_the_attempt_is_busy_otherwise(
+        self, registry: Registry, store: UnreliableStore
+    ) -> None:
         """With a checkout, or a check, which may take longer than a lease."""
         job = held_job(registry)
         with watch(registry, job) as clock:
@@ -93,7 +95,7 @@ class TestTheLease:
             assert clock.ended_because is None
 
     def test_and_while_it_is_being_ended(
-        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
+        self, registry: Registry, store: UnreliableStore, guardian: GuardianClient, log: str
     ) -> None:
         job = held_job(registry)
         stubborn = shell("trap '' TERM; echo up; while :; do sleep 0.05; done")
@@ -105,12 +107,12 @@ class TestTheLease:
             assert isinstance(clock.wait_until_ended(run), Ended)
             assert len(lines(store, job, "renewed")) > before
 
-    def test_nothing_is_renewed_afterwards(self, registry: Registry, store: Moody) -> None:
+    def test_nothing_is_renewed_afterwards(self, registry: Registry, store: UnreliableStore) -> None:
         with watch(registry, held_job(registry)) as clock:
             await_that(lambda: store.writes >= 3, "it is not renewed")
         assert not clock._thread.is_alive()
 
-    def test_the_workers_breath_is_no_sign_of_the_agent(self, registry: Registry, store: Moody) -> None:
+    def test_the_workers_breath_is_no_sign_of_the_agent(self, registry: Registry, store: UnreliableStore) -> None:
         job = held_job(registry)
         seen: list[bool] = []
 
@@ -135,7 +137,7 @@ class TestTheLease:
         ids=["away", "spoilt", "full"],
     )
     def test_a_worker_that_cannot_renew_by_two_thirds_ends_its_agent(
-        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str, problem: Exception
+        self, registry: Registry, store: UnreliableStore, guardian: GuardianClient, log: str, problem: Exception
     ) -> None:
         job = held_job(registry, idle_timeout_sec=0)
         with watch(registry, job) as clock, guardian.start(shell(SLEEP), log) as run:
@@ -145,7 +147,7 @@ class TestTheLease:
         assert last.signal == 15
 
     def test_a_short_absence_costs_nothing(
-        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
+        self, registry: Registry, store: UnreliableStore, guardian: GuardianClient, log: str
     ) -> None:
         job = held_job(registry, idle_timeout_sec=0)
         with watch(registry, job, lease=3.0) as clock, guardian.start(shell("exec sleep 1.5"), log) as run:
@@ -158,7 +160,7 @@ class TestTheLease:
             back.join()
 
     def test_the_keeper_ends_it_when_the_worker_cannot(
-        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
+        self, registry: Registry, store: UnreliableStore, guardian: GuardianClient, log: str
     ) -> None:
         """A store that does not answer keeps the clock's thread for as long as it likes."""
         job = held_job(registry, idle_timeout_sec=0)
@@ -257,7 +259,7 @@ class TestLimits:
         assert last.tree_ended_because == supervision.TIMED_OUT
 
     def test_quiet_is_reported_once_until_activity(
-        self, registry: Registry, store: Moody, guardian: GuardianClient, log: str
+        self, registry: Registry, store: UnreliableStore, guardian: GuardianClient, log: str
     ) -> None:
         job = held_job(registry, idle_timeout_sec=1)
 

@@ -13,37 +13,37 @@ import pytest
 from mam.machine.processes import identify, is_alive, send_signal
 from mam.work.process.messages import Ended, Started
 from mam.work.process.takeover import end_earlier
-from tests.work.stubborn import DAEMON, IGNORE, SLEEP, Killable
+from tests.work.stubborn import DAEMON, IGNORE, SLEEP, WorkerProcess
 from tests.work.support import PATIENCE, await_gone, python, shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mam.work.process.runner import GuardianClient
-    from tests.work.support import Roll
+    from tests.work.support import PidPipe
 
 
-def record(killable: Killable) -> dict[str, Any]:
+def record(killable: WorkerProcess) -> dict[str, Any]:
     return {"agent": killable.agent.to_json(), "keeper": killable.keeper.to_json()}
 
 
 @pytest.fixture
-def killable(log: str, roll: Roll) -> Iterator[Killable]:
-    worker = Killable(log, python(DAEMON + IGNORE + "daemon(); os.fork()\n" + SLEEP, roll.path).argv)
+def killable(log: str, pids: PidPipe) -> Iterator[WorkerProcess]:
+    worker = WorkerProcess(log, python(DAEMON + IGNORE + "daemon(); os.fork()\n" + SLEEP, pids.path).argv)
     yield worker
     worker.close()
 
 
-def test_a_run_whose_worker_lives_or_hangs(killable: Killable, roll: Roll) -> None:
-    tree = roll.call(3)
+def test_a_run_whose_worker_lives_or_hangs(killable: WorkerProcess, pids: PidPipe) -> None:
+    tree = pids.processes(3)
     send_signal(killable.worker, signal.SIGSTOP)
     assert end_earlier(record(killable)) is None
     assert not any(map(is_alive, [*tree, killable.keeper, killable.agent]))
 
 
-def test_a_worker_learns_why_its_run_was_ended(guardian: GuardianClient, log: str, roll: Roll) -> None:
-    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", roll.path), log)
-    roll.call(1)
+def test_a_worker_learns_why_its_run_was_ended(guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+    run = guardian.start(shell("echo $$ > $1; exec sleep 1000", pids.path), log)
+    pids.processes(1)
     started = run.wait(PATIENCE)
     assert isinstance(started, Started)
     assert end_earlier(started.to_json()) is None
@@ -52,16 +52,16 @@ def test_a_worker_learns_why_its_run_was_ended(guardian: GuardianClient, log: st
     assert ended.tree_ended_because == "the keeper was told to end"
 
 
-def test_a_keeper_that_hangs_is_ended_with_its_tree(killable: Killable, roll: Roll) -> None:
+def test_a_keeper_that_hangs_is_ended_with_its_tree(killable: WorkerProcess, pids: PidPipe) -> None:
     """Stopped, it can do nothing about the SIGTERM it is sent first."""
-    tree = roll.call(3)
+    tree = pids.processes(3)
     send_signal(killable.keeper, signal.SIGSTOP)
     assert end_earlier(record(killable)) is None
     assert not any(map(is_alive, [*tree, killable.keeper]))
 
 
-def test_an_agent_without_keeper_guardian_and_worker(killable: Killable, roll: Roll) -> None:
-    daemon, *rest = sorted(roll.call(3), key=lambda process: os.getsid(process.pid) == killable.agent.pid)
+def test_an_agent_without_keeper_guardian_and_worker(killable: WorkerProcess, pids: PidPipe) -> None:
+    daemon, *rest = sorted(pids.processes(3), key=lambda process: os.getsid(process.pid) == killable.agent.pid)
     killable.kill(killable.worker, killable.guardian, killable.keeper)
     try:
         await_gone([killable.keeper])
@@ -72,11 +72,11 @@ def test_an_agent_without_keeper_guardian_and_worker(killable: Killable, roll: R
         send_signal(daemon, signal.SIGKILL)
 
 
-def test_children_that_outlive_an_agent_which_ends_when_asked(log: str, roll: Roll) -> None:
+def test_children_that_outlive_an_agent_which_ends_when_asked(log: str, pids: PidPipe) -> None:
     """They ignore SIGTERM, are in sessions of their own, and nothing leads to them once their parent is gone."""
     stubborn = "if os.fork() == 0:\n    os.setsid()\n    " + IGNORE + "    report(); time.sleep(1000)\n"
-    worker = Killable(log, python(DAEMON + stubborn + SLEEP, roll.path).argv)
-    both = roll.call(2)
+    worker = WorkerProcess(log, python(DAEMON + stubborn + SLEEP, pids.path).argv)
+    both = pids.processes(2)
     try:
         worker.kill(worker.worker, worker.guardian, worker.keeper)
         await_gone([worker.keeper])
@@ -88,9 +88,9 @@ def test_children_that_outlive_an_agent_which_ends_when_asked(log: str, roll: Ro
             send_signal(process, signal.SIGKILL)
 
 
-def test_processes_of_a_dead_agent_are_named_and_not_ended(killable: Killable, roll: Roll) -> None:
+def test_processes_of_a_dead_agent_are_named_and_not_ended(killable: WorkerProcess, pids: PidPipe) -> None:
     """The number of a session proves nothing once its leader is gone."""
-    tree = roll.call(3)
+    tree = pids.processes(3)
     [child] = [one for one in tree if one != killable.agent and os.getsid(one.pid) == killable.agent.pid]
     killable.kill(killable.worker, killable.guardian, killable.keeper, killable.agent)
     try:
@@ -148,7 +148,7 @@ class TestNotTouched:
     def test_a_record_without_processes(self, junk: dict[str, Any]) -> None:
         assert end_earlier(junk) == "the processes of the earlier attempt are not known, so they could not be ended"
 
-    def test_oneself(self, guardian: GuardianClient, log: str, roll: Roll) -> None:
+    def test_oneself(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
         """An agent that starts a worker which takes over the very job it runs in."""
         script = (
             "import os\nfrom mam.machine.processes import identify\nfrom mam.work.process.takeover import end_earlier\n"

@@ -14,8 +14,8 @@ from mam.work.masking import Mask, known_secrets
 from mam.work.output_source import StoredOutput, output_of
 from mam.work.upload import Upload, Uploader, output_settings
 from tests.waiting import Gate, await_that
-from tests.work.shop import Shop
-from tests.work.shop_fixtures import make_store, quick_fixture, shop_fixture
+from tests.work.worker_harness import Harness
+from tests.work.worker_harness_fixtures import make_store, quick_fixture, shop_fixture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,55 +33,55 @@ def stored(store: Store, job: Job) -> bytes:
 
 
 class TestWorker:
-    def test_the_output_is_in_the_store_when_the_job_has_ended(self, shop: Shop) -> None:
-        job = shop.ended("echo out; echo err >&2")
-        assert sorted(stored(shop.store, job).split()) == [b"err", b"out"]
+    def test_the_output_is_in_the_store_when_the_job_has_ended(self, harness: Harness) -> None:
+        job = harness.ended("echo out; echo err >&2")
+        assert sorted(stored(harness.store, job).split()) == [b"err", b"out"]
 
-    def test_a_job_without_output_leaves_nothing(self, shop: Shop) -> None:
-        job = shop.ended("true")
-        assert stored(shop.store, job) == b""
+    def test_a_job_without_output_leaves_nothing(self, harness: Harness) -> None:
+        job = harness.ended("true")
+        assert stored(harness.store, job) == b""
 
-    def test_it_comes_while_the_agent_runs(self, shop: Shop, tmp_path: Path) -> None:
+    def test_it_comes_while_the_agent_runs(self, harness: Harness, tmp_path: Path) -> None:
         gate = Gate(tmp_path)
-        with shop.at_work():
-            job_id = shop.job(f"echo first; {gate.wait}; echo last")
-            await_that(lambda: stored(shop.store, shop.get(job_id)) == b"first\n")
+        with harness.at_work():
+            job_id = harness.job(f"echo first; {gate.wait}; echo last")
+            await_that(lambda: stored(harness.store, harness.get(job_id)) == b"first\n")
             gate.open()
-            job = shop.until(job_id)
+            job = harness.until(job_id)
         gate.close()
-        assert stored(shop.store, job) == b"first\nlast\n"
+        assert stored(harness.store, job) == b"first\nlast\n"
 
-    def test_a_cancelled_one_leaves_what_it_printed(self, shop: Shop) -> None:
-        with shop.at_work():
-            job_id = shop.job("echo half; exec sleep 1000")
-            await_that(lambda: stored(shop.store, shop.get(job_id)) == b"half\n")
-            shop.registry.cancel(job_id)
-            assert shop.until(job_id).status == "cancelled"
-        assert stored(shop.store, shop.get(job_id)) == b"half\n"
+    def test_a_cancelled_one_leaves_what_it_printed(self, harness: Harness) -> None:
+        with harness.at_work():
+            job_id = harness.job("echo half; exec sleep 1000")
+            await_that(lambda: stored(harness.store, harness.get(job_id)) == b"half\n")
+            harness.registry.cancel(job_id)
+            assert harness.until(job_id).status == "cancelled"
+        assert stored(harness.store, harness.get(job_id)) == b"half\n"
 
-    def test_each_attempt_has_its_own(self, shop: Shop) -> None:
-        job = shop.ended("echo attempt $MAM_ATTEMPT; exit 1", max_retries=0)
-        again = shop.registry.retry(job.job_id)
-        shop.drain()
-        assert stored(shop.store, shop.get(again.job.job_id)) == b"attempt 1\n"
-        assert stored(shop.store, job) == b"attempt 1\n"
+    def test_each_attempt_has_its_own(self, harness: Harness) -> None:
+        job = harness.ended("echo attempt $MAM_ATTEMPT; exit 1", max_retries=0)
+        again = harness.registry.retry(job.job_id)
+        harness.drain()
+        assert stored(harness.store, harness.get(again.job.job_id)) == b"attempt 1\n"
+        assert stored(harness.store, job) == b"attempt 1\n"
 
     @pytest.mark.parametrize(("upload", "kept"), [("none", b""), ("conversation", b""), ("all", b"word\n")])
-    def test_the_setting_decides(self, quick: Shop, upload: str, kept: bytes) -> None:
+    def test_the_setting_decides(self, quick: Harness, upload: str, kept: bytes) -> None:
         quick.config = Config(output={"upload": upload})
         job = quick.ended("echo word; echo made >made.txt", artifacts=["made.txt"])
         assert stored(quick.store, job) == kept
         assert [file.path for file in quick.store.outputs.files(job.job_id)] == ["made.txt"] * bool(kept)
 
-    def test_artifacts_follow_at_the_end(self, shop: Shop) -> None:
+    def test_artifacts_follow_at_the_end(self, harness: Harness) -> None:
         artifacts = ["made.txt", "sub/more.bin"]
-        job = shop.ended("echo made >made.txt; mkdir sub; printf '\\0\\377' >sub/more.bin", artifacts=artifacts)
+        job = harness.ended("echo made >made.txt; mkdir sub; printf '\\0\\377' >sub/more.bin", artifacts=artifacts)
         assert job.status == "completed"
-        get = shop.store.outputs.get
+        get = harness.store.outputs.get
         assert get(job.job_id, 1, ARTIFACT, "made.txt") == b"made\n"
         assert get(job.job_id, 1, ARTIFACT, "sub/more.bin") == b"\0\xff"
 
-    def test_known_secrets_are_masked_and_never_stored(self, quick: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_known_secrets_are_masked_and_never_stored(self, quick: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("VENDOR_API_KEY", SECRET)
         script = 'echo "key: $VENDOR_API_KEY."; echo $VENDOR_API_KEY >leak.txt; echo fine >fine.txt'
         job = quick.ended(script, artifacts=["leak.txt", "fine.txt"])
@@ -89,12 +89,12 @@ class TestWorker:
         assert [file.path for file in quick.store.outputs.files(job.job_id)] == ["fine.txt"]
 
     def test_a_store_that_cannot_take_it_costs_no_job(self, tmp_path: Path) -> None:
-        shop = Shop(make_store("sqlite", tmp_path), tmp_path)
+        harness = Harness(make_store("sqlite", tmp_path), tmp_path)
         (tmp_path / "jobs.db-outputs").write_text("a file is in its place", encoding="utf-8")
-        job = shop.ended("echo word; echo made >made.txt", artifacts=["made.txt"])
+        job = harness.ended("echo word; echo made >made.txt", artifacts=["made.txt"])
         assert (job.status, job.result) == ("completed", "word")
-        assert "not stored for other hosts" in " ".join(shop.said)
-        shop.store.close()
+        assert "not stored for other hosts" in " ".join(harness.said)
+        harness.store.close()
 
 
 class Sending:
@@ -180,10 +180,10 @@ class TestUpload:
         assert sending.text() == b""
 
 
-def test_the_reader_finds_what_is_not_on_this_host(shop: Shop) -> None:
-    job = shop.ended("echo one; echo two; echo three")
-    source = output_of(shop.registry, job.job_id, 1)
-    assert isinstance(source, StoredOutput), "the shop has its logs elsewhere"
+def test_the_reader_finds_what_is_not_on_this_host(harness: Harness) -> None:
+    job = harness.ended("echo one; echo two; echo three")
+    source = output_of(harness.registry, job.job_id, 1)
+    assert isinstance(source, StoredOutput), "the harness has its logs elsewhere"
     assert source.exists()
     assert b"".join(source.read()) == b"one\ntwo\nthree\n"
     assert b"".join(source.follow(lambda: True, 4)) == b"two\nthree\n"

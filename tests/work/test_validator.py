@@ -17,7 +17,7 @@ from mam.machine.processes import is_alive
 from mam.work.process.runner import GuardianClient, Run
 from mam.work.validator import OUTPUT_LIMIT, check, trusted_validation
 from tests.unit.jobs import running
-from tests.work.support import Roll, await_gone
+from tests.work.support import PidPipe, await_gone
 
 
 class Bench:
@@ -221,8 +221,8 @@ def test_a_record_that_names_no_hash_runs_nothing(bench: Bench, validation: dict
     assert "not named by path and hash" in bench.check(bench.job().replace(validation=validation))["problem"]
 
 
-def test_a_script_that_hangs_is_ended(bench: Bench, roll: Roll) -> None:
-    job = bench.job(f"trap '' TERM\necho $$ > {roll.path}\nwhile :; do sleep 60; done\n", timeout_sec=1)
+def test_a_script_that_hangs_is_ended(bench: Bench, pids: PidPipe) -> None:
+    job = bench.job(f"trap '' TERM\necho $$ > {pids.path}\nwhile :; do sleep 60; done\n", timeout_sec=1)
     checks = bench.check(job)
     assert "not done within 1 s" in checks["problem"]
     assert checks["script"]["exit_code"] is None
@@ -274,9 +274,9 @@ def test_output_that_is_no_text_becomes_text(bench: Bench) -> None:
     output.encode()
 
 
-def test_it_is_ended_with_its_worker(bench: Bench, roll: Roll) -> None:
+def test_it_is_ended_with_its_worker(bench: Bench, pids: PidPipe) -> None:
     """The worker can stop it, as it does on a cancel."""
-    job = bench.job(f"echo $$ > {roll.path}\nsleep 600\n")
+    job = bench.job(f"echo $$ > {pids.path}\nsleep 600\n")
     processes: list[Any] = []
 
     class Canceller:
@@ -284,7 +284,7 @@ def test_it_is_ended_with_its_worker(bench: Bench, roll: Roll) -> None:
             return 600.0
 
         def attach(self, run: Run) -> None:
-            (process,) = roll.call(1)
+            (process,) = pids.processes(1)
             assert is_alive(process)
             run.stop(0.0, "cancelled")
             processes.append(process)
@@ -293,15 +293,15 @@ def test_it_is_ended_with_its_worker(bench: Bench, roll: Roll) -> None:
     await_gone(processes)
 
 
-def test_it_is_ended_when_its_worker_stops_at_its_start(bench: Bench, roll: Roll) -> None:
-    job = bench.job(f"echo $$ > {roll.path}\nsleep 600\n")
+def test_it_is_ended_when_its_worker_stops_at_its_start(bench: Bench, pids: PidPipe) -> None:
+    job = bench.job(f"echo $$ > {pids.path}\nsleep 600\n")
 
     class Stopped:
         def keep_alive_seconds(self) -> float:
             return 0.2
 
         def attach(self, run: Run) -> None:
-            await_gone(roll.call(1))
+            await_gone(pids.processes(1))
 
     assert "signal" in bench.check(job, watcher=Stopped())["problem"]
 

@@ -58,7 +58,7 @@ def store(address: str) -> Iterator[Store]:
     store.close()
 
 
-class Gang:
+class KilledWorkers:
     """A few workers, one of which is killed and replaced now and then."""
 
     def __init__(self, address: str, home: Path) -> None:
@@ -100,7 +100,7 @@ def test_every_job_ends_once_and_no_process_is_left(address: str, store: Store, 
         ).job.job_id
         for _ in range(JOBS)
     ]  # fmt: skip
-    gang = Gang(address, tmp_path)
+    gang = KilledWorkers(address, tmp_path)
     try:
         open_dependencies = set(jobs)
         ends = time.monotonic() + PATIENCE + 3 * JOBS
@@ -112,7 +112,7 @@ def test_every_job_ends_once_and_no_process_is_left(address: str, store: Store, 
             open_dependencies = {job_id for job_id in open_dependencies if not store.get(job_id).status.ended}
     finally:
         codes = gang.close()
-    # One that had only just been started may be told to go before it listens for that.
+    # A worker that has just started may get the signal before it handles it.
     assert len(codes) == WORKERS
     assert set(codes) <= {0, -signal.SIGTERM}
     assert gang.killed >= 3

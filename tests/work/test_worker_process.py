@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from tests.work.support import Roll
+    from tests.work.support import PidPipe
 from tests.work.worker_commands import Working, ended, heard, made, mam_fixture, no_process_left, plain_fixture
 
 __all__ = ["mam_fixture", "no_process_left", "plain_fixture"]
@@ -110,31 +110,31 @@ class TestOrders:
 
 
 class TestSignals:
-    def test_sigterm_hands_back(self, mam: Mam, roll: Roll) -> None:
-        job = mam.register(f"echo $$ > {roll.path}; exec sleep 1000")
+    def test_sigterm_hands_back(self, mam: Mam, pids: PidPipe) -> None:
+        job = mam.register(f"echo $$ > {pids.path}; exec sleep 1000")
         with Working(mam, "-s", "shell") as worker:
-            agent = roll.call(1)
+            agent = pids.processes(1)
             worker.terminate()
             assert finish(worker).code == 0
             await_gone(agent)
         record = mam.record(job)
         assert (record["status"], record["losses"], record["attempt"]) == ("pending", 0, 1)
 
-    def test_sigint_finishes(self, mam: Mam, roll: Roll, gate: Gate) -> None:
-        first = mam.register(f"echo $$ > {roll.path}; {gate.wait}")
+    def test_sigint_finishes(self, mam: Mam, pids: PidPipe, gate: Gate) -> None:
+        first = mam.register(f"echo $$ > {pids.path}; {gate.wait}")
         second = mam.register("exit 0")
         with Working(mam, "-s", "shell") as worker:
-            roll.hear(1)
+            pids.read(1)
             worker.send_signal(signal.SIGINT)
             heard(worker, b"finishing")
             gate.open()
             assert finish(worker).code == 0
         assert (mam.status(first), mam.status(second)) == ("completed", "pending")
 
-    def test_a_second_sigint_hands_back(self, mam: Mam, roll: Roll) -> None:
-        job = mam.register(f"echo $$ > {roll.path}; exec sleep 1000")
+    def test_a_second_sigint_hands_back(self, mam: Mam, pids: PidPipe) -> None:
+        job = mam.register(f"echo $$ > {pids.path}; exec sleep 1000")
         with Working(mam, "-s", "shell") as worker:
-            agent = roll.call(1)
+            agent = pids.processes(1)
             worker.send_signal(signal.SIGINT)
             heard(worker, b"finishing")
             worker.send_signal(signal.SIGINT)
@@ -161,22 +161,22 @@ class TestSignals:
             assert ended(plain, job)["status"] == "completed"
             worker.terminate()
 
-    def test_a_killed_worker_loses_nothing(self, mam: Mam, roll: Roll) -> None:
-        script = f"echo $$ > {roll.path}; [ $MAM_ATTEMPT = 2 ] || exec sleep 1000; echo attempt $MAM_ATTEMPT"
+    def test_a_killed_worker_loses_nothing(self, mam: Mam, pids: PidPipe) -> None:
+        script = f"echo $$ > {pids.path}; [ $MAM_ATTEMPT = 2 ] || exec sleep 1000; echo attempt $MAM_ATTEMPT"
         job = mam.register(script)
         with Working(mam, "-s", "shell", "--lease", "2") as worker:
-            agent = roll.call(1)
+            agent = pids.processes(1)
             worker.kill()
             await_gone(agent)
         with Working(mam, "-s", "shell"):
             record = ended(mam, job)
         assert (record["status"], record["result"], record["losses"]) == ("completed", "attempt 2", 1)
 
-    def test_a_stopped_worker_loses_its_job_without_a_failure(self, plain: Mam, roll: Roll) -> None:
+    def test_a_stopped_worker_loses_its_job_without_a_failure(self, plain: Mam, pids: PidPipe) -> None:
         """Ctrl-Z: the keeper ends the agent before another worker may claim, and the job has not failed."""
-        job = plain.register(f"echo $$ > {roll.path}; [ $MAM_ATTEMPT = 2 ] || exec sleep 1000")
+        job = plain.register(f"echo $$ > {pids.path}; [ $MAM_ATTEMPT = 2 ] || exec sleep 1000")
         with Working(plain, "-s", "shell", "--lease", "6") as worker:
-            agent = roll.call(1)
+            agent = pids.processes(1)
             worker.send_signal(signal.SIGSTOP)
             await_gone(agent)
             worker.send_signal(signal.SIGCONT)
@@ -185,11 +185,11 @@ class TestSignals:
 
 
 class TestTheStoreIsAway:
-    def test_files(self, plain: Mam, roll: Roll, gate: Gate) -> None:
-        job = plain.register(f"echo $$ > {roll.path}; {gate.wait}; echo done")
+    def test_files(self, plain: Mam, pids: PidPipe, gate: Gate) -> None:
+        job = plain.register(f"echo $$ > {pids.path}; {gate.wait}; echo done")
         jobs, away = plain.here / ".mam" / "jobs", plain.here / ".mam" / "away"
         with Working(plain, "-s", "shell") as worker:
-            agent = roll.call(1)
+            agent = pids.processes(1)
             jobs.rename(away)
             gate.open()
             await_gone(agent)
@@ -199,10 +199,10 @@ class TestTheStoreIsAway:
             assert (record["status"], record["result"], record["attempt"]) == ("completed", "done", 1)
             assert ended(plain, plain.register("echo next"))["result"] == "next"
 
-    def test_sqlite_is_locked(self, tmp_path: Path, roll: Roll) -> None:
+    def test_sqlite_is_locked(self, tmp_path: Path, pids: PidPipe) -> None:
         mam = made(tmp_path, "sqlite")
         mam.env["MAM_LOCK_WAIT_SECONDS"] = "0.2"
-        job = mam.register(f"echo $$ > {roll.path}; echo done")
+        job = mam.register(f"echo $$ > {pids.path}; echo done")
         with sqlite3.connect(tmp_path / "jobs.db", isolation_level=None) as other:
             other.execute("BEGIN IMMEDIATE")
             with Working(mam, "-s", "shell") as worker:
@@ -211,11 +211,11 @@ class TestTheStoreIsAway:
                 assert ended(mam, job)["result"] == "done"
         other.close()
 
-    def test_a_full_disk(self, small_disk: Path, roll: Roll, gate: Gate) -> None:
+    def test_a_full_disk(self, small_disk: Path, pids: PidPipe, gate: Gate) -> None:
         mam = made(small_disk, "files")
-        job = mam.register(f"echo $$ > {roll.path}; {gate.wait}; echo done")
+        job = mam.register(f"echo $$ > {pids.path}; {gate.wait}; echo done")
         with Working(mam, "-s", "shell") as worker:
-            agent = roll.call(1)
+            agent = pids.processes(1)
             ballast = fill(small_disk)
             gate.open()
             await_gone(agent)
@@ -291,12 +291,12 @@ class TestFromInside:
         deepest = max(jobs, key=lambda job: job["depth"])
         assert deepest["status"] == "error"
 
-    def test_a_whole_tree_is_called_off(self, mam: Mam, roll: Roll) -> None:
-        (mam.here / "child.sh").write_text(f"echo $$ > {roll.path}; exec sleep 1000")
-        script = f"echo $$ > {roll.path}; mam register --agent shell --prompt-file child.sh; exec sleep 1000"
+    def test_a_whole_tree_is_called_off(self, mam: Mam, pids: PidPipe) -> None:
+        (mam.here / "child.sh").write_text(f"echo $$ > {pids.path}; exec sleep 1000")
+        script = f"echo $$ > {pids.path}; mam register --agent shell --prompt-file child.sh; exec sleep 1000"
         job = mam.register(script)
         with Working(mam, "-s", "shell", "--concurrency", "2", "--grace", "1"):
-            both = roll.call(2)
+            both = pids.processes(2)
             assert len(mam("cancel", job, "--tree").out.splitlines()) == 2
             await_gone(both)
         assert {found["status"] for found in mam("list", "--json").json} == {"cancelled"}

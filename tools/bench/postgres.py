@@ -11,16 +11,16 @@ import psycopg
 from mam.jobs.record import Job
 from mam.registry import Registry
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
+from tools.bench.alternation import WorkerProcesses, median_seconds
 from tools.bench.common import LABEL, PROMPT, PeerRow, Row, Rows
 from tools.bench.peers import PEERS, installed_peers
 from tools.bench.server import DurableServer
-from tools.bench.turns import Crew, take_turns
 from tools.bench.working import claim_and_complete
 
 JOBS = 10_000
 """For mam and for each peer, all pending."""
 
-TURNS, EACH = 20, 20
+ROUNDS, EACH = 20, 20
 TURNS_BESIDE_PEERS = 40
 WEAR = 100_000
 CREWS = {1: "1 process", 4: "4 processes"}
@@ -44,7 +44,7 @@ def beside_peers(server: DurableServer, folder: Path) -> Rows:
     peers = installed_peers(folder / "peers", server, JOBS)
     rows: Rows = []
     for size, processes in CREWS.items():
-        seconds = take_turns({"mam": ours, **peers}, size, TURNS_BESIDE_PEERS, EACH)
+        seconds = median_seconds({"mam": ours, **peers}, size, TURNS_BESIDE_PEERS, EACH)
         what = f"PostgreSQL: claim + complete, {processes}"
         rows += [PeerRow(what, peer.shown, seconds["mam"], seconds.get(peer.name), peer.budget) for peer in PEERS]
     return rows
@@ -54,7 +54,7 @@ def flat(server: DurableServer, counts: list[int]) -> Rows:
     urls = {
         f"{count:,}": filled_postgres(server, f"flat{count}", pending=count // 2, ended=count // 2) for count in counts
     }
-    seconds = take_turns({name: working_on(url) for name, url in urls.items()}, 1, TURNS, EACH)
+    seconds = median_seconds({name: working_on(url) for name, url in urls.items()}, 1, ROUNDS, EACH)
     least, *more = urls
     return [
         Row(
@@ -68,9 +68,9 @@ def flat(server: DurableServer, counts: list[int]) -> Rows:
 def worn(server: DurableServer) -> Rows:
     """After so many claims, with no vacuum but what the server does by itself: at once, and when it has done so."""
     fresh, used = (filled_postgres(server, name, pending=2 * WEAR, ended=2 * WEAR) for name in ("fresh", "used"))
-    crew = Crew(working_on(used), 4)
-    crew.work(WEAR // 4)
-    crew.dismiss()
+    group = WorkerProcesses(working_on(used), 4)
+    group.work(WEAR // 4)
+    group.close()
     vacuums = server.vacuums(used)
     what = f"PostgreSQL: claim + complete, after {WEAR:,} claims"
     rows = [_worn_row(f"{what}, before the server has vacuumed", fresh, used, "none set")]
@@ -79,7 +79,7 @@ def worn(server: DurableServer) -> Rows:
 
 
 def _worn_row(what: str, fresh: str, used: str, bar: str) -> Row:
-    seconds = take_turns({"fresh": working_on(fresh), "used": working_on(used)}, 1, TURNS, EACH)
+    seconds = median_seconds({"fresh": working_on(fresh), "used": working_on(used)}, 1, ROUNDS, EACH)
     return Row(what, "the same, before any", seconds["used"], seconds["fresh"], bar)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mam import questions
 from mam.jobs.question_acts import Answer
 from tools.bench.common import Row, Rows
-from tools.bench.worker import Shop, files_store, sqlite_store
+from tools.bench.worker import BenchWorker, files_store, sqlite_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,15 +54,15 @@ def measure_questions(folder: Path) -> Rows:
     rows: Rows = []
     stores: dict[str, Store] = {"files": files_store(folder / "jobs"), "SQLite": sqlite_store(folder / "jobs.db")}
     for name, store in stores.items():
-        shop = Shop(store, folder / f"{name}-work")
+        bench = BenchWorker(store, folder / f"{name}-work")
         for way in (HOOK, DRIVER):
-            asked, went_on = _asked(shop, way, folder / f"{name}-{way.split()[-1]}")
+            asked, went_on = _asked(bench, way, folder / f"{name}-{way.split()[-1]}")
             against = "a hook that answers at once"
             rows += [
                 Row(f"{name}: {way}: from the request to the question in the store", against, asked, bare, "none set"),
                 Row(f"{name}: {way}: from the answer to the go-ahead", against, went_on, bare, "none set"),
             ]
-        shop.context.close()
+        bench.context.close()
         store.close()
     return rows
 
@@ -76,18 +76,18 @@ def _bare_hook() -> float:
     return statistics.median([run() for _ in range(ROUNDS + WARM)][WARM:])
 
 
-def _asked(shop: Shop, way: str, folder: Path) -> tuple[float, float]:
+def _asked(bench: BenchWorker, way: str, folder: Path) -> tuple[float, float]:
     """The clock is that of the system, so the times of both processes can be compared."""
     folder.mkdir()
     agent, times = folder / "agent.py", folder / "times"
     agent.write_text(_AGENT, encoding="utf-8")
     asked: list[float] = []
     answered: list[float] = []
-    with shop.at_work():
-        answering = Thread(target=lambda: _answer_all(shop, asked, answered))
+    with bench.at_work():
+        answering = Thread(target=lambda: _answer_all(bench, asked, answered))
         answering.start()
-        job = shop.register(f"exec {sys.executable} {agent} '{way}' {times}")
-        for _ in shop.registry.follow([job], timeout=600):
+        job = bench.register(f"exec {sys.executable} {agent} '{way}' {times}")
+        for _ in bench.registry.follow([job], timeout=600):
             pass
         answering.join()
     spans = [tuple(map(float, line.split())) for line in times.read_text("utf-8").splitlines()]
@@ -96,8 +96,8 @@ def _asked(shop: Shop, way: str, folder: Path) -> tuple[float, float]:
     return statistics.median(first[WARM:]), statistics.median(second[WARM:])
 
 
-def _answer_all(shop: Shop, asked: list[float], answered: list[float]) -> None:
-    registry = shop.registry
+def _answer_all(bench: BenchWorker, asked: list[float], answered: list[float]) -> None:
+    registry = bench.registry
     while len(answered) < ROUNDS + WARM:
         offset = registry.store.end_offset()
         for found in questions.open_now(registry):

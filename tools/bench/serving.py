@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-TURNS, WARM_UP = 200, 50
+ROUNDS, WARM_UP = 200, 50
 FOLLOWERS, EVENTS, REST_SECONDS = 200, 30, 10.0
 EVENT_BUDGET, START_BUDGET, REST_BUDGET = 0.1, 1.0, 0.02
 
@@ -93,7 +93,7 @@ def measure_serving(folder: Path) -> Rows:
         for thing in things.values():
             for _ in range(WARM_UP):
                 thing()
-        measured = Measured(TURNS, things)
+        measured = Measured(ROUNDS, things)
         registry = Registry(store)
         followers = [server.follow() for _ in range(FOLLOWERS)]
         spread = sorted(_spread(registry, followers) for _ in range(EVENTS))[EVENTS // 2]

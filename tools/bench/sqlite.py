@@ -15,7 +15,7 @@ from tools.bench.common import Measured, Row, Rows
 from tools.bench.filling import fill
 from tools.bench.working import claim_and_complete
 
-TURNS, WARM_UP = 300, 120
+ROUNDS, WARM_UP = 300, 120
 PAIR_BYTES = 900
 """About what a claim and what a completion write of a job and of the journal."""
 
@@ -31,7 +31,7 @@ def measure_sqlite(folder: Path, counts: list[int]) -> Rows:
     for name, thing in things.items():
         for _ in range(WARM_UP * (4 if name == "bare" else 1)):  # a log that has been used once is overwritten
             thing()
-    measured = Measured(TURNS, things)
+    measured = Measured(ROUNDS, things)
     bare = measured.median("bare")
     rows: Rows = []
     for kind, budget in (("SQLite", "at most 1.8"), ("files", "at most 4")):

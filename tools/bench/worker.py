@@ -48,20 +48,20 @@ def measure_worker(folder: Path, memory_jobs: int) -> Rows:
     stores: dict[str, Store] = {"files": files_store(folder / "jobs"), "SQLite": sqlite_store(folder / "jobs.db")}
     rows: Rows = []
     for name, store in stores.items():
-        shop = Shop(store, folder / f"{name}-work")
-        rows += _overhead(name, shop, folder / f"{name}-bare")
-        rows.append(_cancel(f"{name}: cancel of a running tree of four", shop, TREE, CANCELS))
+        bench = BenchWorker(store, folder / f"{name}-work")
+        rows += _overhead(name, bench, folder / f"{name}-bare")
+        rows.append(_cancel(f"{name}: cancel of a running tree of four", bench, TREE, CANCELS))
         if name == "files":
             what = "cancel of 300 busy sessions that ignore SIGTERM, beyond the grace"
-            rows.append(_cancel(what, shop, CROWD, CROWDS, GRACE))
-        shop.context.close()
+            rows.append(_cancel(what, bench, CROWD, CROWDS, GRACE))
+        bench.context.close()
         store.close()
     rows += _door(folder / "door")
     rows.append(_memory(folder / "memory", memory_jobs))
     return rows
 
 
-class Shop:
+class BenchWorker:
     """A worker in this process, with everything that `mam worker` has."""
 
     def __init__(self, store: Store, folder: Path) -> None:
@@ -100,9 +100,9 @@ class Shop:
         self.context.is_leaving = False
 
 
-def _overhead(name: str, shop: Shop, bare_folder: Path) -> Rows:
+def _overhead(name: str, bench: BenchWorker, bare_folder: Path) -> Rows:
     """From the end of one job to the end of the next, with one hand and a queue, in turns with the bare process."""
-    script = shop.folder / "script"
+    script = bench.folder / "script"
     script.write_text(SCRIPT, encoding="ascii")
     worked: list[float] = []
     bare: list[float] = []
@@ -110,15 +110,15 @@ def _overhead(name: str, shop: Shop, bare_folder: Path) -> Rows:
     write = bare_write(bare_folder, 2000)
     for _ in range(ROUNDS):
         for _ in range(EACH + 1):
-            shop.register(SCRIPT, ("out.txt",))
-        shop.said.clear()
-        shop.worker(drain=DRAIN_NOW).run()
-        ends = [moment for moment, words in shop.said if words.endswith(": completed")]
-        assert len(ends) == EACH + 1, shop.said
+            bench.register(SCRIPT, ("out.txt",))
+        bench.said.clear()
+        bench.worker(drain=DRAIN_NOW).run()
+        ends = [moment for moment, words in bench.said if words.endswith(": completed")]
+        assert len(ends) == EACH + 1, bench.said
         worked += [later - earlier for earlier, later in pairwise(ends)]
         for _ in range(EACH):
             start = time.perf_counter()
-            subprocess.run(["/bin/sh", str(script)], cwd=shop.place, check=True, capture_output=True)
+            subprocess.run(["/bin/sh", str(script)], cwd=bench.place, check=True, capture_output=True)
             between = time.perf_counter()
             write()
             bare.append(between - start)
@@ -134,22 +134,22 @@ def _overhead(name: str, shop: Shop, bare_folder: Path) -> Rows:
     ]  # fmt: skip
 
 
-def _cancel(what: str, shop: Shop, tree: str, times: int, grace: float = 0.0) -> Row:
+def _cancel(what: str, bench: BenchWorker, tree: str, times: int, grace: float = 0.0) -> Row:
     """From the word to the moment when the last process of the tree is gone and the worker is free again.
 
-    Nobody looks at the clock meanwhile: among hundreds of busy processes whoever measures takes the worker's turn.
+    The bench does not read the clock meanwhile: among hundreds of busy processes it would take the worker's turn.
     """
     took = []
-    with shop.at_work():
+    with bench.at_work():
         for _ in range(times):
-            up = shop.place / "up"
+            up = bench.place / "up"
             up.unlink(missing_ok=True)
-            shop.gave_up.clear()
-            job = shop.register(tree)
+            bench.gave_up.clear()
+            job = bench.register(tree)
             _await(up.exists)
             start = time.perf_counter()
-            shop.registry.cancel(job)
-            shop.gave_up.wait()
+            bench.registry.cancel(job)
+            bench.gave_up.wait()
             took.append(time.perf_counter() - start - grace)
     return Row(what, "a second", statistics.median(took), 1.0, "at most 1")
 

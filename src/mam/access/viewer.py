@@ -7,8 +7,8 @@ from mam.errors import NotAllowed
 from mam.util.frozen import Frozen
 
 LOCAL_TOKEN = "local"  # noqa: S105 - a name
-"""The token of the user who starts the server. Nobody knows its secret: it is the parent of the log-ins that the server
-prints, and revoking it ends them."""
+"""The token of the user who starts the server. It has no secret that anyone could send. It is the parent of the
+log-ins that the server prints, and revoking it ends them."""
 
 
 class Viewer(Frozen):

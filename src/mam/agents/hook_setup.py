@@ -33,11 +33,11 @@ HOOKED = tuple(name for name, kind in CODING_AGENTS.items() if kind.hooks)
 BRIEFS = "briefs"
 """The directory below a session's root that its agent may read without asking."""
 
-_CLAUDE_EVENTS = (
+CLAUDE_EVENTS = (
     "SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse",
     "PostToolUseFailure", "Notification", "Elicitation", "SubagentStop", "Stop", "StopFailure",
 )  # fmt: skip
-_CODEX_EVENTS = (
+CODEX_EVENTS = (
     "SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "SubagentStop",
     "Stop",
 )  # fmt: skip
@@ -87,7 +87,7 @@ def add_claude_hooks(command: list[str], root: str, workdir: str) -> Launched:
 
 def _claude_settings(root: str) -> dict[str, Any]:
     hook = {"type": "command", "command": f"{mam_command()} hook claude-code", "timeout": SECONDS}
-    hooks: dict[str, list[dict[str, Any]]] = {event: [{"hooks": [hook]}] for event in _CLAUDE_EVENTS}
+    hooks: dict[str, list[dict[str, Any]]] = {event: [{"hooks": [hook]}] for event in CLAUDE_EVENTS}
     asking = {"type": "command", "command": shlex.join(_ASKING_HOOK), "timeout": ASKING_SECONDS}
     hooks["PermissionRequest"].append({"hooks": [asking]})
     hooks["PreToolUse"].append({"matcher": "AskUserQuestion", "hooks": [asking]})
@@ -150,21 +150,22 @@ def add_codex_hooks(command: list[str], _root: str, _workdir: str) -> Launched:
 def _codex_settings() -> list[str]:
     command = f"{mam_command()} hook codex"
     words, trusted = ["-c", "features.hooks=true"], []
-    for event in _CODEX_EVENTS:
-        seconds = AT_THE_END_SECONDS if event == "SessionEnd" else SECONDS
-        handler = {"async": False, "command": command, "timeout": seconds, "type": "command"}
-        label = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in event).lstrip("_")
+    for event in CODEX_EVENTS:
+        label, trusted_hash = codex_trust(event, command)
         words += ["-c", f'hooks.{event}=[{{hooks=[{{type="command",command={_toml(command)},timeout={SECONDS}}}]}}]']
-        trusted.append(f'"/<session-flags>/config.toml:{label}:0:0"={{trusted_hash="{_codex_hash(label, handler)}"}}')
+        trusted.append(f'"/<session-flags>/config.toml:{label}:0:0"={{trusted_hash="{trusted_hash}"}}')
     return [*words, "-c", f"hooks.state={{{','.join(trusted)}}}"]
 
 
-def _codex_hash(label: str, handler: dict[str, Any]) -> str:
-    """The hash that Codex computes of a hook: its JSON with sorted names and without blanks."""
+def codex_trust(event: str, command: str) -> tuple[str, str]:
+    """How Codex names an event, and the hash that it computes of a hook: its JSON with sorted names, without blanks."""
+    seconds = AT_THE_END_SECONDS if event == "SessionEnd" else SECONDS
+    handler = {"async": False, "command": command, "timeout": seconds, "type": "command"}
+    label = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in event).lstrip("_")
     identity = json.dumps(
         {"event_name": label, "hooks": [handler]}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
-    return f"sha256:{hashlib.sha256(identity.encode()).hexdigest()}"
+    return label, f"sha256:{hashlib.sha256(identity.encode()).hexdigest()}"
 
 
 def add_opencode_hooks(command: list[str], root: str, _workdir: str) -> Launched:

@@ -10,6 +10,7 @@ import os
 import socket
 
 from mam.agents import acts
+from mam.agents.adopted import note_adopted
 from mam.agents.companion import start_companion
 from mam.agents.errors import EndedAtOnce, NoServer, SessionGone, SessionOccupied, TmuxFailed
 from mam.agents.hook_log import SESSION_DIR, remove_old_logs
@@ -110,6 +111,7 @@ def adopt(directory: Directory, agents_dir: str, plan: Plan, tmux: Tmux, held: A
     directory.change(plan.agent_id, acts.publish(reserved, RESERVED_SECONDS))
     try:
         tmux.mark(pane, generation, plan.agent_id)
+        note_adopted(pane, session_root(agents_dir, plan.agent_id), generation)
         return _publish_session(directory, agents_dir, plan, generation, pane)
     except BaseException:
         directory.change(plan.agent_id, _restore_previous(generation, before))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mam.config.settings import Config
-    from mam.mcp.desk import Desk
+    from mam.mcp.backend import Backend
 
 
 class Caller(Frozen):
@@ -36,9 +36,9 @@ class Caller(Frozen):
 class Service:
     """What the tools act on."""
 
-    def __init__(self, caller: Caller, desk: Desk, config: Callable[[], Config]) -> None:
+    def __init__(self, caller: Caller, backend: Backend, config: Callable[[], Config]) -> None:
         self.caller = caller
-        self.desk = desk
+        self.backend = backend
         self._load_config = config
         self._config: Config | None = None
 

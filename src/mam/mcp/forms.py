@@ -28,7 +28,7 @@ def forms_of(service: Service, client: Client, job: Job) -> Json:
     return {
         question_id(job.job_id, question.number): _form(job, question)
         for question in open_questions(job)
-        if service.desk.may_answer(job, question) and _is_whole(job, question)
+        if service.backend.may_answer(job, question) and _is_whole(job, question)
     }
 
 
@@ -40,13 +40,13 @@ def answer_forms(service: Service, client: Client, job: Job, responses: Json) ->
 
     for key, response in list(responses.items())[:MOST_RESPONSES]:
         question = _named(job, key)
-        if question is None or not (service.desk.may_answer(job, question) and _is_whole(job, question)):
+        if question is None or not (service.backend.may_answer(job, question) and _is_whole(job, question)):
             continue
         text = _text(response)
         if text is None:
             continue
         try:
-            service.desk.answer(Asked(job=job, question=question), text, client.name)
+            service.backend.answer(Asked(job=job, question=question), text, client.name)
         except (AnswerTooLate, BadInput, Refused):
             continue
 
@@ -79,7 +79,7 @@ def _form(job: Job, question: Question) -> Json:
 
 
 def _is_whole(job: Job, question: Question) -> bool:
-    """Nobody allows what a form cannot show; such a permission is answered in the terminal or on the page."""
+    """A form must show all of a permission. The user answers any other one in the terminal or on the page."""
     return question.kind != PERMISSION or len(_whole_message(job, question)) <= TEXT_SHOWN
 
 

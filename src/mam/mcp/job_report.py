@@ -37,7 +37,7 @@ def why(service: Service, job: Job) -> str:
     from mam.errors import MamError
 
     try:
-        return " ".join(service.desk.why(job))
+        return " ".join(service.backend.why(job))
     except MamError:
         return f"It is {job.status}."
 

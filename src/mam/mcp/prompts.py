@@ -71,10 +71,10 @@ def _overview(service: Service) -> str:
     from mam.registry.listing import JobFilter
     from mam.stores.port import Query
 
-    desk = service.desk
+    backend = service.backend
     try:
-        still = desk.select(JobFilter(query=Query(statuses=OPEN)))
-        failed = filter(desk.needs_look, desk.select(JobFilter(query=Query(statuses=frozenset({ERROR})))))
+        still = backend.select(JobFilter(query=Query(statuses=OPEN)))
+        failed = filter(backend.needs_look, backend.select(JobFilter(query=Query(statuses=frozenset({ERROR})))))
         jobs = [*islice(still, _ROWS), *islice(failed, _ROWS)]
     except MamError as error:
         return str(error)

@@ -1,4 +1,4 @@
-"""Registers what an agent submits. The desk has the bounds; here is what holds for every caller."""
+"""Registers what an agent submits. The backend has the bounds; here is what holds for every caller."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def register(service: Service, arguments: Json) -> tuple[Job, bool]:
     service.check_may_write()
     prompt = arguments["prompt"]
     if "continues" not in arguments:
-        registration = service.desk.register(prompt, _agent(service, arguments), arguments)
+        registration = service.backend.register(prompt, _agent(service, arguments), arguments)
         return registration.job, registration.created
     for name in _NOT_FOR_CONTINUATIONS:
         if name in arguments:
             raise BadInput(why=f"a continuation takes {name} from the job that it continues; omit it")
-    registration = service.desk.continue_job(arguments["continues"], prompt, arguments)
+    registration = service.backend.continue_job(arguments["continues"], prompt, arguments)
     return registration.job, registration.created
 
 

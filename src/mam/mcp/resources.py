@@ -38,7 +38,7 @@ def list_resources(service: Service) -> list[Json]:
     from mam.registry.listing import JobFilter
 
     try:
-        jobs = list(islice(service.desk.select(JobFilter()), LISTED))
+        jobs = list(islice(service.backend.select(JobFilter()), LISTED))
     except MamError:
         return []  # there is no store yet
     return [
@@ -71,14 +71,14 @@ def find_resource(service: Service, uri: object) -> tuple[Job, str]:
     job_id, _, part = text.removeprefix(SCHEME).partition("/")
     if not text.startswith(SCHEME) or part not in (RECORD, LOG, DIFF) or text.endswith("/") or not is_job_id(job_id):
         raise UnknownJob(job=f"with the address {text[:120]!r}", store="this server")
-    return service.desk.get_exact(job_id), part
+    return service.backend.get_exact(job_id), part
 
 
 def _read(service: Service, job: Job, part: str) -> Json:
     if part == LOG:
-        return {"mimeType": "text/plain", "text": _last(service.desk.log(job))}
+        return {"mimeType": "text/plain", "text": _last(service.backend.log(job))}
     if part == DIFF:
-        return {"mimeType": "text/x-diff", "text": _first(service.desk.diff(job))}
+        return {"mimeType": "text/x-diff", "text": _first(service.backend.diff(job))}
     import json
 
     return {"mimeType": "application/json", "text": json.dumps(_public(job), indent=1)}

@@ -34,8 +34,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mam.mcp.backend import Changes
     from mam.mcp.caller import Service
-    from mam.mcp.desk import Changes
     from mam.mcp.messages import Id, Json, Request
     from mam.mcp.protocol import Outcome
     from mam.mcp.versions import Client
@@ -67,7 +67,7 @@ class StdioServer:
         self._lines = LineReader()
 
     def run(self) -> None:
-        """Serves until stdin ends or nobody reads stdout."""
+        """Serves until stdin ends or the reader of stdout is gone."""
         try:
             while self._turn():
                 pass
@@ -201,7 +201,7 @@ class StdioServer:
 
     def _follow(self) -> None:
         if self._follower is None:
-            self._follower = self._service.desk.follower()
+            self._follower = self._service.backend.follower()
             self._follower.start()
 
     def _after_changes(self, jobs: set[str]) -> None:
@@ -219,7 +219,7 @@ class StdioServer:
     def _sweep(self) -> None:
         """An expired lease or a passed deadline is noticed even if no worker runs."""
         try:
-            self._service.desk.sweep()
+            self._service.backend.sweep()
         except (MamError, OSError):
             return  # the next request reports it
 

@@ -60,9 +60,9 @@ def cancel_task(service: Service, task_id: object) -> None:
         return
     try:
         service.check_may_write()
-        service.desk.cancel(job.job_id, f"{service.caller.name} cancelled the task")
+        service.backend.cancel(job.job_id, f"{service.caller.name} cancelled the task")
     except MamError as error:
-        if not service.desk.get_exact(job.job_id).status.ended:
+        if not service.backend.get_exact(job.job_id).status.ended:
             raise RpcError(INVALID_PARAMS, str(error)) from None
 
 
@@ -72,7 +72,7 @@ def find_job(service: Service, task_id: object) -> Job:
 
     try:
         if isinstance(task_id, str) and is_job_id(task_id):
-            return service.desk.get_exact(task_id)
+            return service.backend.get_exact(task_id)
     except UnknownJob:
         pass
     raise RpcError(INVALID_PARAMS, "Task not found")
@@ -84,7 +84,7 @@ def _task(service: Service, job: Job, status: str) -> Json:
 
 
 def _poll_interval(service: Service, job: Job) -> int:
-    age = service.desk.now_ms() - parse_time(job.created_at)
+    age = service.backend.now_ms() - parse_time(job.created_at)
     return max(SHORTEST_MS, min(LONGEST_MS, age // AGE_SHARE))
 
 

@@ -1,4 +1,4 @@
-"""The plugin: what tells a coding agent about mam (its skill and its MCP server), in files that the agent reads.
+"""The plugin: what tells a coding agent about mam (its skill, its MCP server and its hooks), in files that it reads.
 
 mam shows every change before it writes, remembers what it wrote, and can take exactly that back.
 """

@@ -11,11 +11,13 @@ from mam import __version__
 from mam.agent_table import CODING_AGENTS
 from mam.errors import Refused
 from mam.plugin.edits import JSON, TEXT, TOML, Wanted
+from mam.plugin.hooks import SCRIPT, codex_hooks, hooks_file, script
 from mam.skill import NAME, skill_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 CLAUDE, CODEX, OPENCODE, GEMINI = "claude-code", "codex", "opencode", "gemini"
 MARKETPLACE = "mam-jobs"
@@ -74,11 +76,17 @@ def plugin_tree(tree: str) -> list[Wanted]:
     files = {
         ".claude-plugin/marketplace.json": {"name": MARKETPLACE, "owner": {"name": "mam"}, "plugins": [listed]},
         f"{NAME}/.claude-plugin/plugin.json": {**about, "license": "MIT"},
-        f"{NAME}/.mcp.json": {"mcpServers": {NAME: _server()}},
+        f"{NAME}/.mcp.json": {"mcpServers": {NAME: {**_server(), "env_vars": list(PASSED)}}},
+        f"{NAME}/hooks/hooks.json": hooks_file(),
     }
     texts = {name: json.dumps(content, indent=2) + "\n" for name, content in files.items()}
     texts[f"{NAME}/skills/{NAME}/SKILL.md"] = skill_text()
-    return [Wanted(path=os.path.join(tree, name), kind=TEXT, text=text) for name, text in texts.items()]
+    whole = [Wanted(path=os.path.join(tree, name), kind=TEXT, text=text) for name, text in texts.items()]
+    return [*whole, _hook_script(tree)]
+
+
+def _hook_script(tree: str) -> Wanted:
+    return Wanted(path=os.path.join(tree, NAME, SCRIPT), kind=TEXT, text=script())
 
 
 def plugin_directory() -> str:
@@ -87,11 +95,27 @@ def plugin_directory() -> str:
 
 
 def _codex(project: str | None) -> list[Wanted]:
-    folder = CODING_AGENTS[CODEX].home() if project is None else os.path.join(project, ".codex")
     command, *arguments = server_command()
-    server = {"command": command, "args": arguments, "env_vars": list(PASSED)}
-    values = ((("mcp_servers", NAME), server),)
-    return [Wanted(path=os.path.join(folder, "config.toml"), kind=TOML, values=values), _skill(project, ".agents")]
+    server = (("mcp_servers", NAME), {"command": command, "args": arguments, "env_vars": list(PASSED)})
+    if project is not None:
+        path = os.path.join(project, ".codex", "config.toml")
+        return [Wanted(path=path, kind=TOML, values=(server,)), _skill(project, ".agents")]
+    path, tree = os.path.join(CODING_AGENTS[CODEX].home(), "config.toml"), plugin_directory()
+    items, trust = codex_hooks(CODEX, os.path.join(tree, NAME), path, _held(path))
+    settings = Wanted(path=path, kind=TOML, values=(server, *trust), items=tuple(items))
+    return [_hook_script(tree), settings, _skill(project, ".agents")]
+
+
+def _held(path: str) -> dict[str, Any]:
+    """What the settings hold now; nothing if they cannot be read, which the edit of them reports."""
+    import tomllib
+
+    from mam.plugin.installation import read_text
+
+    try:
+        return tomllib.loads(read_text(path) or "")
+    except (Refused, ValueError, RecursionError):
+        return {}
 
 
 def _opencode(project: str | None) -> list[Wanted]:

@@ -26,6 +26,8 @@ class Wanted(Frozen):
     kind: str
     text: str = ""
     values: tuple[tuple[Keys, Any], ...] = ()
+    items: tuple[tuple[Keys, Any], ...] = ()
+    """Each is one more item of the list at these keys."""
 
 
 def applied(wanted: Wanted, before: str | None) -> str:
@@ -44,6 +46,8 @@ def reverted(wanted: Wanted, before: str | None, now: str) -> str | None:
         for keys, value in wanted.values:
             if _get(_plain_table(table), keys) == value:
                 _restore(table, keys, earlier)
+        for keys, item in wanted.items:
+            _remove_item(table, keys, item, earlier)
 
     text = _edited(wanted.path, wanted.kind, now, undo)
     return None if before is None and not _plain(wanted.path, wanted.kind, text) else text
@@ -59,7 +63,8 @@ def is_present(wanted: Wanted, now: str | None) -> bool:
         table = _plain(wanted.path, wanted.kind, now)
     except Refused:
         return False
-    return all(_get(table, keys) == value for keys, value in wanted.values)
+    has_items = all(item in (_get(table, keys) or ()) for keys, item in wanted.items)
+    return has_items and all(_get(table, keys) == value for keys, value in wanted.values)
 
 
 def _edited(path: str, kind: str, text: str | None, edit: Any) -> str:
@@ -107,7 +112,7 @@ def _checked(path: str, kind: str, text: str) -> str:
     return text
 
 
-def _plain_table(table: Table) -> Any:
+def _plain_table(table: Any) -> Any:
     return table.unwrap() if hasattr(table, "unwrap") else table
 
 
@@ -120,8 +125,23 @@ def _get(table: Any, keys: Keys) -> Any:
 
 
 def _set_all(table: Table, wanted: Wanted) -> None:
+    for keys, item in wanted.items:
+        held = _get(table, keys)
+        if not isinstance(held, list):
+            _set(table, keys, [item])
+        elif item not in _plain_table(held):
+            held.append(item)
     for keys, value in wanted.values:
         _set(table, keys, value)
+
+
+def _remove_item(table: Table, keys: Keys, item: Any, earlier: dict[str, Any]) -> None:
+    held = _get(table, keys)
+    if not isinstance(held, list) or item not in _plain_table(held) or item in (_get(earlier, keys) or ()):
+        return
+    del held[_plain_table(held).index(item)]
+    if not held:
+        _restore(table, keys, earlier)
 
 
 def _set(table: Table, keys: Keys, value: Any) -> None:

@@ -148,7 +148,7 @@ def _note_path(agent: str, project: str | None) -> str:
 def _write_note(installed: Installed) -> None:
     files = [
         {"path": one.path, "kind": one.kind, "text": one.text, "values": [list(item) for item in one.values],
-         "before": before}
+         "items": [list(item) for item in one.items], "before": before}
         for one, before in installed.files
     ]  # fmt: skip
     path = _note_path(installed.agent, installed.project)
@@ -168,8 +168,10 @@ def _read_note(path: str) -> Installed | None:
 
 
 def _wanted(fields: dict[str, Any]) -> Wanted:
-    values = tuple((tuple(keys), value) for keys, value in fields["values"])
-    return Wanted(path=fields["path"], kind=fields["kind"], text=fields["text"], values=values)
+    values, items = (
+        tuple((tuple(keys), value) for keys, value in fields.get(name, ())) for name in ("values", "items")
+    )
+    return Wanted(path=fields["path"], kind=fields["kind"], text=fields["text"], values=values, items=items)
 
 
 def _remove_empty(directory: str) -> None:

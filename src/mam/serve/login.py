@@ -1,6 +1,6 @@
 """Log-in of browsers: a one-time code is exchanged for a cookie, by POST only.
 
-The code is in the fragment of the printed address, which browsers send to nobody; a script puts it into the form.
+The code is in the fragment of the printed address, which a browser sends to no server; a script puts it into the form.
 Without a script, a person types it.
 """
 

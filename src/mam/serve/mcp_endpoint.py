@@ -13,7 +13,7 @@ from mam.mcp.http import client_of_request, read_body, status_of
 from mam.mcp.messages import Notification, RpcError, encode, error_message, id_of, result_message
 from mam.mcp.outcome import Listening, Parked, Watching
 from mam.mcp.protocol import answer, handshake
-from mam.mcp.viewer_desk import ViewerDesk, caller_of
+from mam.mcp.viewer_backend import ViewerBackend, caller_of
 from mam.serve.auth import credentials_of, log_in_watch, note_failure
 from mam.serve.problems import Problem, facts_of, problem_response
 from mam.serve.sse import HEADERS, KEEP_ALIVE_SECONDS, EventStream
@@ -83,8 +83,8 @@ async def _respond(server: Server, request: HttpRequest, viewer: Viewer, message
 
 
 def _service(server: Server, viewer: Viewer) -> Service:
-    desk = ViewerDesk(server.rights_of(viewer), lambda: server.config)
-    return Service(caller_of(viewer), desk, lambda: server.config)
+    backend = ViewerBackend(server.rights_of(viewer), lambda: server.config)
+    return Service(caller_of(viewer), backend, lambda: server.config)
 
 
 def _json(message: Json, status: int = 200) -> Response:

@@ -1,7 +1,8 @@
 """What a waiting process wants to learn from the journal, so that a store may let it sleep through other entries.
 
-A new job wakes the processes that wait for its label. Each of them looks for it after a random pause, and goes back to
-sleep if it learns before that the job was claimed: so about as many look as may get it.
+A new job wakes the processes that wait for its label. The store names one of them, which looks at once. Each of the
+others looks after a random pause, in case that one is busy, and goes back to sleep if it learns before that the job was
+claimed: so about as many look as may get it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 PAUSE_SECONDS = 0.02
 """For each process that waits for the same label: longer than it takes to claim a job."""
 
-LONGEST_PAUSE_SECONDS = 2.0
+LONGEST_PAUSE_SECONDS = 1.8
+FIRST_SECONDS = 0.2
+"""How long at most the others leave a new job to the first: it may be far from the server."""
 
 NEVER = float("inf")
 
@@ -39,6 +42,8 @@ class News(Frozen):
 
     waiting: int
     """How many processes wait for the label."""
+    first: int
+    """Which of them looks first: the process of the server that works for it."""
     status: str
     job_id: str
     label: str
@@ -46,12 +51,11 @@ class News(Frozen):
 
 
 def parse_news(text: str) -> News | None:
-    waiting, _, rest = text.partition(" ")
-    status, _, rest = rest.partition(" ")
-    job_id, separator, label = rest.partition(" ")
-    if not separator or not waiting.isdecimal():
+    parts = text.split(" ", 4)
+    if len(parts) < 5 or not (parts[0].isdecimal() and parts[1].isdecimal()):
         return None  # another program said it
-    return News(waiting=int(waiting), status=status, job_id=job_id, label=label)
+    waiting, first, status, job_id, label = parts
+    return News(waiting=int(waiting), first=int(first), status=status, job_id=job_id, label=label)
 
 
 class Prospect:
@@ -69,8 +73,8 @@ class Prospect:
     def look_now(self) -> None:
         self._held_at = 0.0
 
-    def hear(self, news: News, interest: Interest, *, is_own: bool = False) -> None:
-        """`is_own`: this process did it."""
+    def hear(self, news: News, interest: Interest, *, is_own: bool = False, is_first: bool = False) -> None:
+        """`is_own`: this process did it. `is_first`: it is the one that looks first."""
         if interest.holds(news.job_id):
             pause = interest.own_pause() if is_own else 0.0
             self._held_at = min(self._held_at, time.monotonic() + pause) if pause else 0.0
@@ -82,10 +86,15 @@ class Prospect:
                 self._work_at, self._jobs = NEVER, 0
         elif news.status in (PENDING, WAITING) or not news.label:
             self._jobs += 1
-            longest = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * (news.waiting - 1))
-            self._work_at = min(self._work_at, time.monotonic() + random.uniform(0, max(0.0, longest)))  # noqa: S311 - not a secret
+            self._work_at = min(self._work_at, time.monotonic() + (0.0 if is_first else _pause(news)))
 
     def forget(self) -> None:
         """It looks now."""
         self._work_at = self._held_at = NEVER
         self._jobs = 0
+
+
+def _pause(news: News) -> float:
+    spread = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * max(0, news.waiting - 1))
+    leave = min(FIRST_SECONDS, spread) if news.label else 0.0  # without a label, the first may wait for another one
+    return leave + random.uniform(0, spread)  # noqa: S311 - not a secret

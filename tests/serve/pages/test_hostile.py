@@ -6,8 +6,8 @@ import pytest
 
 from mam.conversation.items import Asked, Changed, Line, Notice, Plan, Said, Step, Thought, Used
 from mam.serve.pages import ansi, markdown
+from mam.serve.pages.conversation_blocks import BLOCKS_SHOWN, blocks_of, last_said
 from mam.serve.pages.diffs import BYTES_READ, FILES_LISTED, LINE_LIMIT, read_diff
-from mam.serve.pages.talk import BLOCKS_SHOWN, last_said, talk_of
 from tests.serve.pages.hostile import HIDDEN, HUGE, XSS, is_inert
 
 
@@ -25,13 +25,13 @@ def test_output_is_inert(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*XSS, *HIDDEN])
 def test_every_block_of_a_conversation_is_inert(text: str) -> None:
-    talk = talk_of([
+    conversation = blocks_of([
         Said(text=text), Thought(text=text), Used(id="1", tool=text, verb=text, target=text, output=text),
         Changed(id="2", path=text, patch=f"+{text}"), Plan(steps=(Step(text=text, state=text),)), Asked(question=text),
         Notice(text=text), Line(text=text),
     ])  # fmt: skip
-    assert talk.blocks
-    assert all(is_inert(str(block.body)) for block in talk.blocks)
+    assert conversation.blocks
+    assert all(is_inert(str(block.body)) for block in conversation.blocks)
 
 
 def test_links_leave_the_page_without_a_referrer() -> None:
@@ -89,8 +89,8 @@ def test_a_huge_diff_is_cut() -> None:
 
 
 def test_a_conversation_keeps_its_last_blocks() -> None:
-    talk = talk_of(Said(text=f"word {at}") for at in range(BLOCKS_SHOWN + 10))
-    assert (len(talk.blocks), talk.left_out) == (BLOCKS_SHOWN, 10)
+    conversation = blocks_of(Said(text=f"word {at}") for at in range(BLOCKS_SHOWN + 10))
+    assert (len(conversation.blocks), conversation.left_out) == (BLOCKS_SHOWN, 10)
 
 
 def test_the_last_sentence_is_the_agents_last_paragraph() -> None:

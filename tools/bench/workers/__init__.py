@@ -1,1 +1,1 @@
-"""The processes of `tools.bench.turns`: `python -m tools.bench.workers.<who> <address>`."""
+"""The processes of `tools.bench.rounds`: `python -m tools.bench.workers.<who> <address>`."""

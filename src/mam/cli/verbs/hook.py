@@ -1,9 +1,9 @@
 """Report an agent's hooks as events of its job.
 
 This verb is for the settings of a coding agent. It reads the JSON that the agent gives to a hook, prints nothing and
-always exits 0. In a job (MAM_JOB_ID), mam stores an event. In a session of `mam agents start`, mam writes to the log of
-the session, which its worker reads. Elsewhere it does nothing. mam passes on only the name of the hook and of the tool,
-never what the agent was asked, read or wrote.
+always exits 0. In a job (MAM_JOB_ID), mam stores an event. In a session of `mam agents start` or `adopt`, mam writes to
+the log of the session, which its worker reads. Elsewhere it does nothing. mam passes on only the name of the hook and
+of the tool, never what the agent was asked, read or wrote.
 
   "hooks": {"PermissionRequest": [{"hooks": [
     {"type": "command",
@@ -82,14 +82,14 @@ def _read(words: list[str]) -> tuple[str, str | None, str | None]:
 
 def _report(agent: str, store: str | None, directory: str | None) -> None:
     text = _read_input()
-    job, session = os.environ.get("MAM_JOB_ID"), os.environ.get("MAM_SESSION_DIR")
-    if not job and not session:
+    job, session = os.environ.get("MAM_JOB_ID"), _session()
+    if not job and session is None:
         return
     from mam.door_client import decode_json
 
     given = decode_json(text.decode())
-    if not job and session:
-        _log_for_session(agent, given, session)
+    if not job and session is not None:
+        _log_for_session(agent, given, *session)
         return
     from mam.agents.hook_events import event_from_hook
 
@@ -106,7 +106,19 @@ def _report(agent: str, store: str | None, directory: str | None) -> None:
     _publish_to_store(job, event_fields, store, directory)
 
 
-def _log_for_session(agent: str, given: Any, session: str) -> None:
+def _session() -> tuple[str, str] | None:
+    """The directory and the generation of the session in which this runs."""
+    session = os.environ.get("MAM_SESSION_DIR")
+    if session:
+        return session, os.environ.get("MAM_GENERATION", "")
+    if not os.environ.get("TMUX_PANE"):
+        return None
+    from mam.agents.adopted import find_adopted
+
+    return find_adopted(os.environ)
+
+
+def _log_for_session(agent: str, given: Any, session: str, generation: str) -> None:
     """The worker finds the job of the hook: a session serves many jobs, and a hook may come late."""
     import time
 
@@ -115,7 +127,6 @@ def _log_for_session(agent: str, given: Any, session: str) -> None:
     from mam.door_client import encode_json
     from mam.jobs.input_rules import is_session_id
 
-    generation = os.environ.get("MAM_GENERATION", "")
     if os.path.isabs(session) and is_session_id(generation):
         append(session, generation, encode_json(log_line(agent, given, time.time_ns() // 1_000_000)).encode())
 

@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
     from mam.config.settings import Config
+    from mam.mcp.backend import Backend
     from mam.mcp.caller import Caller
-    from mam.mcp.desk import Desk
     from mam.registry import Registry
 
 SHELL = "shell"
@@ -39,7 +39,7 @@ def run(options: Options) -> int:
     from mam.machine.agent_tree import variable_of_agent
     from mam.mcp.caller import Service
     from mam.mcp.stdio import StdioServer
-    from mam.mcp.store_desk import StoreDesk
+    from mam.mcp.store_backend import StoreBackend
 
     caller = _caller(options)
 
@@ -54,13 +54,13 @@ def run(options: Options) -> int:
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
-    desk: Desk = StoreDesk(caller, open_registry, _load_config)
+    backend: Backend = StoreBackend(caller, open_registry, _load_config)
     address = variable_of_agent("MAM_SOCKET")
     if address and caller.own_job and options.store is None and options.registry_dir is None:
-        from mam.mcp.door_desk import DoorDesk
+        from mam.mcp.door_backend import DoorBackend
 
-        desk = DoorDesk(caller, address)
-    StdioServer(Service(caller, desk, _load_config), messages_in, messages_out).run()
+        backend = DoorBackend(caller, address)
+    StdioServer(Service(caller, backend, _load_config), messages_in, messages_out).run()
     return 0
 
 

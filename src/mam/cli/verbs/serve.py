@@ -1,6 +1,6 @@
 """Serve the store to browsers and programs: a page, an API, live events.
 
-It prints an address that opens: a one-time code at its end logs you in. `mam token create` makes tokens for programs,
+It prints the address. The one-time code at its end logs one browser in. `mam token create` makes tokens for programs,
 `mam token pair` a code for a phone. The server runs no agent, and every other command works without it.
 
 By default, only this host can reach it. For others, put a proxy with TLS in front and name it with --public-url, or

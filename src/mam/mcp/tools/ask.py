@@ -27,11 +27,11 @@ def run(call: Call) -> Json | Parked:
 def _ask(call: Call, known: str | None) -> Parked:
     from mam.mcp.asking import draft_of
 
-    desk = call.service.desk
-    asked = desk.ask(draft_of(call.arguments)) if known is None else desk.question(known)
+    backend = call.service.backend
+    asked = backend.ask(draft_of(call.arguments)) if known is None else backend.question(known)
 
     def check(is_over: bool) -> Json | None:
-        now = desk.question(asked.id)
+        now = backend.question(asked.id)
         return tool_result(_state(now)) if is_over or not now.question.is_open else None
 
     return Parked(jobs=frozenset([asked.job.job_id]), seconds=SECONDS, check=check)
@@ -41,18 +41,18 @@ def _ask_with_job(call: Call, known: str | None) -> Parked:
     from mam.jobs.draft import HUMAN
     from mam.mcp.asking import draft_of
 
-    desk = call.service.desk
+    backend = call.service.backend
     if known is None:
         if "deadline" in call.arguments or "default" in call.arguments:
             raise BadInput(why="outside of a job, a question has no deadline and no default; omit both")
         draft = draft_of(call.arguments)
         choices = f"\n\nAnswer with one of: {', '.join(draft.choices)}" if draft.choices else ""
-        job_id = desk.register(f"{draft.text}{choices}", HUMAN, {}).job.job_id
+        job_id = backend.register(f"{draft.text}{choices}", HUMAN, {}).job.job_id
     else:
-        job_id = desk.resolve(known)
+        job_id = backend.resolve(known)
 
     def check(is_over: bool) -> Json | None:
-        job = desk.get(job_id)
+        job = backend.get(job_id)
         return tool_result(_state_of_job(job)) if is_over or job.status.ended else None
 
     return Parked(jobs=frozenset([job_id]), seconds=SECONDS, check=check)

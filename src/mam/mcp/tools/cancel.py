@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def run(call: Call) -> Json:
     call.service.check_may_write()
     reason = call.arguments.get("reason") or f"cancelled over MCP by {call.service.caller.name}"
-    job = call.service.desk.cancel(call.arguments["job"], reason)
+    job = call.service.backend.cancel(call.arguments["job"], reason)
     return tool_result({"job_id": job.job_id, "status": job.status})
 
 

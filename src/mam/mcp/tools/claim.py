@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def run(call: Call) -> Json:
     label, seconds = call.arguments["label"], call.arguments.get("lease")
-    job = call.service.desk.claim(label, None if seconds is None else float(seconds))
+    job = call.service.backend.claim(label, None if seconds is None else float(seconds))
     if job is None:
         return tool_result({"job_id": None, "why": f"No pending job for {label}."})
     handle = f"{job.job_id}.{job.attempt}.{job.claim_id}"

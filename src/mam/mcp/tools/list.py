@@ -42,7 +42,7 @@ def _matching(call: Call, before: int | None) -> Iterator[Job]:
         statuses=frozenset(map(Status, statuses)) if statuses else None, label=call.arguments.get("label"),
         asking=bool(call.arguments.get("asking")), below=before,
     )  # fmt: skip
-    return call.service.desk.select(JobFilter(query=query, agent=call.arguments.get("agent")))
+    return call.service.backend.select(JobFilter(query=query, agent=call.arguments.get("agent")))
 
 
 def _before(cursor: str | None) -> int | None:

@@ -31,7 +31,7 @@ def _report(call: Call) -> Job:
         if not text:
             raise BadInput(why="fail needs the reason, as text")
         said = {"reason": text, "retryable": bool(call.arguments.get("retryable"))}
-    return call.service.desk.report(event, job_id, fence, **said)
+    return call.service.backend.report(event, job_id, fence, **said)
 
 
 def read_handle(handle: str) -> tuple[str, Fence]:

@@ -14,7 +14,7 @@ def run(call: Call) -> Json:
     from mam.mcp.job_report import outcome
     from mam.mcp.untrusted import WHOLE
 
-    job = call.service.desk.get(call.arguments["job"])
+    job = call.service.backend.get(call.arguments["job"])
     if not job.status.ended:
         raise Refused(why=f"Job {job.job_id} is {job.status} and has no result yet; call wait(ids=[{job.job_id!r}]).")
     found: Json = {"job_id": job.job_id, "status": job.status}

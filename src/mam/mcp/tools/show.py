@@ -17,7 +17,7 @@ def run(call: Call) -> Json:
     from mam.mcp.untrusted import PART, untrusted
 
     wanted = call.arguments.get("fields") or USUAL
-    job, whole = call.service.desk.overview(call.arguments["job"])
+    job, whole = call.service.backend.overview(call.arguments["job"])
     found: Json = {"job_id": job.job_id, "status": job.status, "agent": job.agent, "label": job.agent_session}
     if "why" in wanted:
         found["why"] = " ".join(whole["why"])

@@ -17,8 +17,8 @@ ENDED, OPEN, GONE = "e", "-", "x"
 
 
 def run(call: Call) -> Json | Parked:
-    desk = call.service.desk
-    ids = list(dict.fromkeys(desk.resolve(name) for name in call.arguments["ids"]))
+    backend = call.service.backend
+    ids = list(dict.fromkeys(backend.resolve(name) for name in call.arguments["ids"]))
     seen = _marks(call.arguments.get("cursor"), len(ids))
     if call.responses:
         _answer_questions(call, ids)
@@ -61,7 +61,7 @@ def _answer_questions(call: Call, ids: list[str]) -> None:
 
 def _read(call: Call, job_id: str) -> Job | None:
     try:
-        return call.service.desk.get(job_id)
+        return call.service.backend.get(job_id)
     except UnknownJob:
         return None
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mam.serve.call import Call
 
 SEE = (READ, SUBMIT)
-"""Whoever may see jobs: all of them, or its own."""
+"""The scopes that may see jobs: all of them, or its own."""
 DEFAULT_LIMIT = 50
 
 FILTERS = (
@@ -138,7 +138,7 @@ ROUTES = (
     ),
     Route(
         method="GET", path="/jobs/{job}/show", name="show_job", scopes=SEE, handler=show_job, params=(JOB,),
-        summary="A job at one look: why it is in its state, result, changes, checks, cost.", answer=ref("Overview"),
+        summary="The overview of a job: why it is in its state, result, changes, checks, cost.", answer=ref("Overview"),
         verb="show",
     ),
     Route(

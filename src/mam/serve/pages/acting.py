@@ -13,8 +13,8 @@ from mam.jobs.workers import DRAIN, STOP
 from mam.serve.pages import markdown, new_jobs, showing
 from mam.serve.pages.actions import CANCEL, RETRY, SEEN
 from mam.serve.pages.environment import THEME_COOKIE, THEMES
+from mam.serve.pages.page_call import Note, PageCall
 from mam.serve.pages.reviews import prompt_of_review
-from mam.serve.pages.visit import Note, Visit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,40 +24,40 @@ JOBS_MOST = 500
 """Jobs of one bulk act."""
 
 
-def answer(visit: Visit) -> Response:
+def answer(call: PageCall) -> Response:
     """The form carries the digest of what was shown: an answer to anything else is refused. One that comes too late
     says who was first."""
-    name, text = visit.path("question"), visit.field("answer") or visit.field("text").strip()
+    name, text = call.path("question"), call.field("answer") or call.field("text").strip()
     if not text:
         raise BadInput(why="the answer is empty; the question stays open")
-    reason = visit.field("reason").strip() or None
+    reason = call.field("reason").strip() or None
     try:
-        visit.registry.answer(name, text, digest=visit.field("digest"), reason=reason)
+        call.registry.answer(name, text, digest=call.field("digest"), reason=reason)
     except AnswerTooLate as late:
-        return showing.home(visit, Note(look="ask", text=str(late)), status=409)
+        return showing.home(call, Note(look="ask", text=str(late)), status=409)
     verb = text if text in DECISIONS else "answer"
-    return visit.back(f"/{_next_question(visit)}", done=verb)
+    return call.back(f"/{_next_question(call)}", done=verb)
 
 
-def _next_question(visit: Visit) -> str:
+def _next_question(call: PageCall) -> str:
     """The fragment of the oldest question that is still open, so that answering goes on to the next."""
-    left = visit.registry.questions()
+    left = call.registry.questions()
     if not left:
         return ""
     first = left[0]
     return f"#q-{first.job.job_id}-{first.question.attempt}-{first.question.digest[:8]}"
 
 
-def act_on_job(visit: Visit) -> Response:
+def act_on_job(call: PageCall) -> Response:
     """Cancel, retry or seen."""
-    job, verb = visit.path("job"), visit.path("verb")
-    done = _act(visit, job, verb)
-    return visit.back(f"/jobs/{done.job_id}", done=verb)
+    job, verb = call.path("job"), call.path("verb")
+    done = _act(call, job, verb)
+    return call.back(f"/jobs/{done.job_id}", done=verb)
 
 
-def act_on_jobs(visit: Visit) -> Response:
+def act_on_jobs(call: PageCall) -> Response:
     """The same for the selected jobs. Those that cannot be acted on are counted, and the others are done."""
-    names, verb = visit.fields.get("job", []), visit.field("verb")
+    names, verb = call.fields.get("job", []), call.field("verb")
     if not names:
         raise BadInput(why="select a job first")
     if len(names) > JOBS_MOST:
@@ -65,94 +65,94 @@ def act_on_jobs(visit: Visit) -> Response:
     done, failed = 0, 0
     for name in names:
         try:
-            _act(visit, name, verb)
+            _act(call, name, verb)
             done += 1
         except BadInput:
             raise
         except MamError:
             failed += 1
-    return visit.back("/jobs", done=verb, count=str(done), **({"failed": str(failed)} if failed else {}))
+    return call.back("/jobs", done=verb, count=str(done), **({"failed": str(failed)} if failed else {}))
 
 
-def _act(visit: Visit, job: str, verb: str) -> Job:
+def _act(call: PageCall, job: str, verb: str) -> Job:
     if verb == CANCEL:
-        return visit.registry.cancel(job, reason=visit.field("reason").strip() or None)
+        return call.registry.cancel(job, reason=call.field("reason").strip() or None)
     if verb == RETRY:
-        return visit.registry.retry(job).job
+        return call.registry.retry(job).job
     if verb == SEEN:
-        return visit.registry.mark_seen(job)
+        return call.registry.mark_seen(job)
     raise BadInput(why=f"{verb[:40]!r} is nothing that this page can do to a job")
 
 
-def continue_job(visit: Visit) -> Response:
-    prompt = visit.field("prompt").replace("\r\n", "\n").strip()
+def continue_job(call: PageCall) -> Response:
+    prompt = call.field("prompt").replace("\r\n", "\n").strip()
     if not prompt:
         raise BadInput(why="write what the agent is to do next")
-    new = visit.registry.continue_job(visit.path("job"), prompt=prompt).job
-    return visit.go(f"/jobs/{new.job_id}?done=continue")
+    new = call.registry.continue_job(call.path("job"), prompt=prompt).job
+    return call.go(f"/jobs/{new.job_id}?done=continue")
 
 
-def review(visit: Visit) -> Response:
+def review(call: PageCall) -> Response:
     """All comments become one continuation."""
-    found = visit.registry.get(visit.path("job"))
+    found = call.registry.get(call.path("job"))
     names = ("path", "line", "code", "blob", "text")
-    columns = [visit.fields.get(name, []) for name in names]
+    columns = [call.fields.get(name, []) for name in names]
     comments = [dict(zip(names, one, strict=True)) for one in zip_longest(*columns, fillvalue="")]
-    prompt = prompt_of_review(visit.registry, found, visit.field("remark"), comments)
-    new = visit.registry.continue_job(found.job_id, prompt=prompt).job
-    return visit.go(f"/jobs/{new.job_id}?done=review")
+    prompt = prompt_of_review(call.registry, found, call.field("remark"), comments)
+    new = call.registry.continue_job(found.job_id, prompt=prompt).job
+    return call.go(f"/jobs/{new.job_id}?done=review")
 
 
-def edit(visit: Visit) -> Response:
-    found = visit.registry.get(visit.path("job"))
-    now_ms = visit.registry.registry.store.clock.now().wall_ms
+def edit(call: PageCall) -> Response:
+    found = call.registry.get(call.path("job"))
+    now_ms = call.registry.registry.store.clock.now().wall_ms
     try:
-        changes = new_jobs.edit_of(visit.values(), found, now_ms)
-        seen = found if visit.field("attempt") == str(found.attempt) else found.replace(attempt=-1)
-        visit.registry.edit(found.job_id, changes, seen=seen)
+        changes = new_jobs.edit_of(call.values(), found, now_ms)
+        seen = found if call.field("attempt") == str(found.attempt) else found.replace(attempt=-1)
+        call.registry.edit(found.job_id, changes, seen=seen)
     except MamError as error:
-        return showing.edit(visit, problem=str(error), status=409)
-    return visit.go(f"/jobs/{found.job_id}?done=edit")
+        return showing.edit(call, problem=str(error), status=409)
+    return call.go(f"/jobs/{found.job_id}?done=edit")
 
 
-def preview(visit: Visit) -> Response:
+def preview(call: PageCall) -> Response:
     """The form again, with its prompt as Markdown."""
-    return showing.new_job(visit, preview=markdown.to_html(visit.field("prompt")))
+    return showing.new_job(call, preview=markdown.to_html(call.field("prompt")))
 
 
-def register(visit: Visit) -> Response:
-    now_ms = visit.registry.registry.store.clock.now().wall_ms
+def register(call: PageCall) -> Response:
+    now_ms = call.registry.registry.store.clock.now().wall_ms
     try:
-        prompt, agent, choices = new_jobs.choices_of(visit.values(), now_ms)
-        new = visit.registry.register(prompt=prompt, agent=agent, **choices).job
+        prompt, agent, choices = new_jobs.choices_of(call.values(), now_ms)
+        new = call.registry.register(prompt=prompt, agent=agent, **choices).job
     except MamError as error:
-        return showing.new_job(visit, problem=str(error), status=422)
-    return visit.go(f"/jobs/{new.job_id}?done=new")
+        return showing.new_job(call, problem=str(error), status=422)
+    return call.go(f"/jobs/{new.job_id}?done=new")
 
 
-def ask_worker(visit: Visit) -> Response:
-    verb = visit.field("verb")
+def ask_worker(call: PageCall) -> Response:
+    verb = call.field("verb")
     if verb not in (DRAIN, STOP):
         raise BadInput(why="a worker can be asked to drain or to stop")
-    visit.registry.ask_worker(visit.field("worker"), verb)
-    return visit.back("/workers", done=verb)
+    call.registry.ask_worker(call.field("worker"), verb)
+    return call.back("/workers", done=verb)
 
 
-def pause(visit: Visit) -> Response:
-    agent, label = visit.field("agent") or None, visit.field("label") or None
-    if visit.field("verb") == "resume":
-        visit.registry.resume(agent, label)
-        return visit.back("/workers", done="resume")
-    now = visit.registry.registry.store.clock.now()
-    reason = visit.field("reason").strip()[:200] or None
-    visit.registry.pause(draft_pause(agent, label, None, reason, now))
-    return visit.back("/workers", done="pause")
+def pause(call: PageCall) -> Response:
+    agent, label = call.field("agent") or None, call.field("label") or None
+    if call.field("verb") == "resume":
+        call.registry.resume(agent, label)
+        return call.back("/workers", done="resume")
+    now = call.registry.registry.store.clock.now()
+    reason = call.field("reason").strip()[:200] or None
+    call.registry.pause(draft_pause(agent, label, None, reason, now))
+    return call.back("/workers", done="pause")
 
 
-def theme(visit: Visit) -> Response:
-    chosen = visit.field("theme")
-    response = visit.back("/")
+def theme(call: PageCall) -> Response:
+    chosen = call.field("theme")
+    response = call.back("/")
     if chosen in THEMES:
-        path = visit.server.settings.path_prefix or "/"
+        path = call.server.settings.path_prefix or "/"
         response.set_cookie(THEME_COOKIE, chosen, max_age=400 * 86_400, path=path, samesite="lax")
     return response

@@ -6,7 +6,7 @@ import os
 
 from mam.agent_table import agent_kind, load
 from mam.conversation.reader import PlainReader, read_all
-from mam.serve.pages.talk import last_said
+from mam.serve.pages.conversation_blocks import last_said
 from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False

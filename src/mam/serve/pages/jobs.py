@@ -15,13 +15,13 @@ from mam.serve.pages import ansi, markdown
 from mam.serve.pages.actions import Action, actions_of, apply_command, continue_hindrance, short_id
 from mam.serve.pages.artifacts import ArtifactRow, artifact_rows
 from mam.serve.pages.asking import QuestionRow, question_row
+from mam.serve.pages.conversation_blocks import ConversationBlocks, blocks_of
 from mam.serve.pages.conversations import Window, items_of, last_sentence, output_window, reader_of
 from mam.serve.pages.facts import Fact, claimed, found, judged
 from mam.serve.pages.moments import When, ago
 from mam.serve.pages.reviews import Review, review_of
 from mam.serve.pages.rows import Chip, chip_of, sentence_of, spent_words, title_of
 from mam.serve.pages.strip import Part, strip_of
-from mam.serve.pages.talk import Talk, talk_of
 from mam.serve.pages.when_idle import reason_of
 from mam.util.frozen import Frozen
 from mam.util.safe_text import many_lines, one_line
@@ -82,7 +82,7 @@ class JobPage(Frozen):
     found: tuple[Fact, ...]
     judged: tuple[Fact, ...]
     strip: tuple[Part, ...]
-    talk: Talk | None
+    conversation: ConversationBlocks | None
     output: Markup
     """The output of a program that has no conversation."""
     window: Window | None
@@ -108,7 +108,7 @@ def job_page(
     overview = registry.overview(job_id)
     job, now_ms = overview.job, registry.registry.store.clock.now().wall_ms
     window = output_window(registry, job, job.attempt, output_end)
-    talk, output = _conversation(job, window)
+    conversation, output = _conversation(job, window)
     can_be_seen = actions_of(job, registry.viewer)
     said = last_sentence(registry, job) if job.questions else ""
     shown = [one for one in overview.chain if one.relation != "child"]
@@ -124,7 +124,7 @@ def job_page(
         reason=many_lines(job.reason) if job.reason and job.status is not COMPLETED else "",
         changes=_changes(job), apply_command=apply_command(job) or "",
         claimed=claimed(job), found=found(job), judged=judged(job, now_ms),
-        strip=strip_of(registry.history(job.job_id), now_ms), talk=talk, output=output, window=window,
+        strip=strip_of(registry.history(job.job_id), now_ms), conversation=conversation, output=output, window=window,
         composer=_composer(registry, job), review=review_of(registry, job, file) if with_diff else None,
         artifacts=artifact_rows(registry, job),
         relatives=tuple(_relative(one.relation, one.job_id, one.status) for one in relatives),
@@ -139,13 +139,13 @@ def conversation_version(job: Job, size: int) -> str:
     return f"{job.attempt}-{job.status}-{size}-{job.updated_at}"
 
 
-def _conversation(job: Job, window: Window | None) -> tuple[Talk | None, Markup]:
+def _conversation(job: Job, window: Window | None) -> tuple[ConversationBlocks | None, Markup]:
     if window is None:
         return None, Markup()
     if reader_of(job.agent) is None:
         return None, ansi.to_html(window.data)
     place = (job.run or {}).get("place") or job.workdir
-    return talk_of(items_of(job, window), place if isinstance(place, str) else None), Markup()
+    return blocks_of(items_of(job, window), place if isinstance(place, str) else None), Markup()
 
 
 def _by_line(job: Job) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from mam.serve.pages import acting, showing
-from mam.serve.pages.visit import acts, visits
+from mam.serve.pages.page_call import form_endpoint, page_endpoint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ def page_routes(server: Server) -> list[BaseRoute]:
     """In the order in which they are tried. `page_not_found` comes behind every other route of the server."""
 
     def get(path: str, handler: object) -> Route:
-        return Route(path, visits(server, handler), methods=["GET"])  # type: ignore[arg-type]
+        return Route(path, page_endpoint(server, handler), methods=["GET"])  # type: ignore[arg-type]
 
     def post(path: str, handler: object) -> Route:
-        return Route(path, acts(server, handler), methods=["POST"])  # type: ignore[arg-type]
+        return Route(path, form_endpoint(server, handler), methods=["POST"])  # type: ignore[arg-type]
 
     return [
         get("/", showing.home), get("/jobs", showing.jobs), get("/jobs/new", showing.new_job),
@@ -43,4 +43,4 @@ def page_routes(server: Server) -> list[BaseRoute]:
 
 def page_not_found(server: Server) -> list[BaseRoute]:
     """The last route: an address that nothing else answers."""
-    return [Route("/{path:path}", visits(server, showing.not_found), methods=["GET"])]
+    return [Route("/{path:path}", page_endpoint(server, showing.not_found), methods=["GET"])]

@@ -22,59 +22,59 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from mam.serve.pages.visit import Note, Visit
+    from mam.serve.pages.page_call import Note, PageCall
     from mam.serve.server import Server
 
 LOOKED_COOKIE = "mam-looked"
 
 
-def home(visit: Visit, note: Note | None = None, status: int = 200) -> Response:
-    view = needs_me(visit.registry)
-    return visit.page("needs_me.html", "home", status=status, note=note, view=view, waiting=view.count)
+def home(call: PageCall, note: Note | None = None, status: int = 200) -> Response:
+    view = needs_me(call.registry)
+    return call.page("needs_me.html", "home", status=status, note=note, view=view, waiting=view.count)
 
 
-def jobs(visit: Visit) -> Response:
+def jobs(call: PageCall) -> Response:
     """The cookie remembers when this browser last opened the list; a refresh by script does not count as a look."""
-    filters = lists.parse_filters(visit.request.query_params)
-    looked = visit.request.cookies.get(LOOKED_COOKIE, "").partition("~")
-    view = lists.job_list(visit.registry, filters, looked[0] or None)
-    answer = visit.page("jobs.html", "jobs", view=view, states=lists.STATES, find=filters.search)
-    if not visit.is_live and not filters.is_any:
-        now = iso_second(visit.registry.registry.store.clock.now().wall_ms)
-        path = visit.server.settings.path_prefix or "/"
+    filters = lists.parse_filters(call.request.query_params)
+    looked = call.request.cookies.get(LOOKED_COOKIE, "").partition("~")
+    view = lists.job_list(call.registry, filters, looked[0] or None)
+    answer = call.page("jobs.html", "jobs", view=view, states=lists.STATES, find=filters.search)
+    if not call.is_live and not filters.is_any:
+        now = iso_second(call.registry.registry.store.clock.now().wall_ms)
+        path = call.server.settings.path_prefix or "/"
         answer.set_cookie(LOOKED_COOKIE, now, max_age=90 * 86_400, path=path, samesite="lax", httponly=True)
     return answer
 
 
-def job(visit: Visit, note: Note | None = None, status: int = 200) -> Response:
-    until = visit.query("until")
+def job(call: PageCall, note: Note | None = None, status: int = 200) -> Response:
+    until = call.query("until")
     end = int(until) if until.isascii() and until.isdigit() and len(until) < 16 else None
-    found = visit.registry.get(visit.path("job"))
+    found = call.registry.get(call.path("job"))
     view = job_view.job_page(
-        visit.registry, found.job_id, output_end=end, file=visit.query("file") or None, with_diff=not visit.is_live
+        call.registry, found.job_id, output_end=end, file=call.query("file") or None, with_diff=not call.is_live
     )
     size = 0 if view.window is None else view.window.size
     version_text = job_view.conversation_version(found, size)
-    return visit.page("job.html", "jobs", status=status, note=note, view=view, version=version_text, size=size)
+    return call.page("job.html", "jobs", status=status, note=note, view=view, version=version_text, size=size)
 
 
-def version(visit: Visit) -> Response:
+def version(call: PageCall) -> Response:
     """For a script that waits for new output; `since` is the size that its page shows."""
-    found, since = visit.registry.get(visit.path("job")), visit.query("since")
+    found, since = call.registry.get(call.path("job")), call.query("since")
     known = int(since) if since.isascii() and since.isdigit() and len(since) < 16 else 0
-    return PlainTextResponse(job_view.conversation_version(found, output_size(visit.registry, found, known)))
+    return PlainTextResponse(job_view.conversation_version(found, output_size(call.registry, found, known)))
 
 
-def record(visit: Visit) -> Response:
-    return visit.page("record.html", "jobs", view=record_page(visit.registry, visit.path("job")))
+def record(call: PageCall) -> Response:
+    return call.page("record.html", "jobs", view=record_page(call.registry, call.path("job")))
 
 
-def edit(visit: Visit, problem: str = "", status: int = 200) -> Response:
-    found = visit.registry.get(visit.path("job"))
-    action = actions_of(found, visit.viewer)["edit"]
+def edit(call: PageCall, problem: str = "", status: int = 200) -> Response:
+    found = call.registry.get(call.path("job"))
+    action = actions_of(found, call.viewer)["edit"]
     known = {"prompt": found.prompt, "label": found.agent_session, "priority": str(found.priority), "at": ""}
-    values = {**known, **visit.values()}
-    return visit.page(
+    values = {**known, **call.values()}
+    return call.page(
         "edit.html",
         "jobs",
         status=status,
@@ -86,60 +86,60 @@ def edit(visit: Visit, problem: str = "", status: int = 200) -> Response:
     )
 
 
-def artifact(visit: Visit) -> Response:
-    found = visit.registry.get(visit.path("job"))
-    path = visit.path("path")
-    view = artifacts.preview_of(visit.registry, found, path)
-    return visit.page("artifact.html", "jobs", view=view, job_id=found.job_id, short=found.job_id[:8], path=path)
+def artifact(call: PageCall) -> Response:
+    found = call.registry.get(call.path("job"))
+    path = call.path("path")
+    view = artifacts.preview_of(call.registry, found, path)
+    return call.page("artifact.html", "jobs", view=view, job_id=found.job_id, short=found.job_id[:8], path=path)
 
 
-def download(visit: Visit) -> Response:
+def download(call: PageCall) -> Response:
     """The file itself, always to save and never to show: what an agent wrote is no page of mam."""
-    found = visit.registry.get(visit.path("job"))
-    path = visit.path("path")
-    data = artifacts.content_of(visit.registry, found, path)
+    found = call.registry.get(call.path("job"))
+    path = call.path("path")
+    data = artifacts.content_of(call.registry, found, path)
     name = "".join(one if one.isascii() and (one.isalnum() or one in "._-") else "_" for one in path.rpartition("/")[2])
     headers = {"content-disposition": f'attachment; filename="{name or "artifact"}"'}
     return Response(data, headers=headers, media_type="application/octet-stream")
 
 
-def new_job(visit: Visit, problem: str = "", status: int = 200, preview: str = "") -> Response:
-    given = visit.values() or dict(visit.request.query_params)
-    form = new_jobs.new_job_form(visit.registry, given, problem)
-    return visit.page(
+def new_job(call: PageCall, problem: str = "", status: int = 200, preview: str = "") -> Response:
+    given = call.values() or dict(call.request.query_params)
+    form = new_jobs.new_job_form(call.registry, given, problem)
+    return call.page(
         "new_job.html", "jobs", status=status, form=form, preview=preview, command=new_jobs.command_of(form.values)
     )
 
 
-def workers(visit: Visit) -> Response:
-    return visit.page("workers.html", "workers", view=workers_page(visit.registry))
+def workers(call: PageCall) -> Response:
+    return call.page("workers.html", "workers", view=workers_page(call.registry))
 
 
-def statistics(visit: Visit) -> Response:
-    days = PERIODS.get(visit.query("days") or "30")
+def statistics(call: PageCall) -> Response:
+    days = PERIODS.get(call.query("days") or "30")
     if days is None:
         raise BadInput(why=f"the statistics cover {', '.join(PERIODS)} days")
-    view = statistics_page(visit.registry, days)
-    return visit.page("statistics.html", "statistics", view=view, headings=HEADINGS, periods=PERIODS)
+    view = statistics_page(call.registry, days)
+    return call.page("statistics.html", "statistics", view=view, headings=HEADINGS, periods=PERIODS)
 
 
-def health(visit: Visit) -> Response:
-    return visit.page("health.html", view=health_view.health_page(visit.registry, visit.server))
+def health(call: PageCall) -> Response:
+    return call.page("health.html", view=health_view.health_page(call.registry, call.server))
 
 
-def tokens(visit: Visit) -> Response:
-    return visit.page("tokens.html", view=health_view.tokens_page(visit.registry))
+def tokens(call: PageCall) -> Response:
+    return call.page("tokens.html", view=health_view.tokens_page(call.registry))
 
 
-def help_page(visit: Visit) -> Response:
-    return visit.page("help.html")
+def help_page(call: PageCall) -> Response:
+    return call.page("help.html")
 
 
-def not_found(visit: Visit) -> Response:
+def not_found(call: PageCall) -> Response:
     from mam.serve.problems import Problem, facts_of
 
     facts = facts_of(Problem(404, "This server has no such page. Perhaps the address is incomplete."))
-    return visit.page("problem.html", status=404, facts=facts, back="/")
+    return call.page("problem.html", status=404, facts=facts, back="/")
 
 
 def manifest(server: Server) -> Callable[[Request], object]:

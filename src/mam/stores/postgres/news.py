@@ -32,6 +32,8 @@ class Listener:
         self._process = os.getpid()
         self._connection: Connection | None = None
         """The connection that listens."""
+        self._backend = 0
+        """The server process that works for it."""
         self._labels: set[str] = set()
         self._waiters: dict[int, Waiter] = {}
         self._hears: bool | None = None
@@ -96,7 +98,7 @@ class Listener:
         if connection is not self._connection:
             self._labels = set()
             rows("listen", {})
-            rows("begin to listen", {})
+            ((_locked, self._backend),) = rows("begin to listen", {})
             self._connection = connection
         wanted = {label for waiter in self._waiters.values() for label in waiter.labels}
         for label in wanted - self._labels:
@@ -119,11 +121,10 @@ class Listener:
 
     def hear(self, text: str, process: int) -> None:
         """`process`: that of the server which said it."""
-        news, connection = parse_news(text), self._connection
-        is_own = connection is not None and process == connection.info.backend_pid
+        news = parse_news(text)
         if news is not None:
             for waiter in list(self._waiters.values()):
-                waiter.hear(news, is_own=is_own)
+                waiter.hear(news, is_own=process == self._backend, is_first=news.first == self._backend)
 
     def wake(self) -> None:
         """The connection is gone."""
@@ -175,11 +176,11 @@ class Waiter:
         self._drain()
         return self._is_closed
 
-    def hear(self, news: News, *, is_own: bool) -> None:
+    def hear(self, news: News, *, is_own: bool, is_first: bool) -> None:
         if self.interest is None:
             self._prospect.look_now()
         else:
-            self._prospect.hear(news, self.interest, is_own=is_own)
+            self._prospect.hear(news, self.interest, is_own=is_own, is_first=is_first)
         self.wake()
 
     def wake(self) -> None:

@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-VERSION = 17
+VERSION = 18
 """The version of the schema. `step_N.sql` brings a schema of version N - 1 to version N. Version 14 (mam 0.1.0) is
 upgraded to the current one at once (upgrade.py); older ones are refused."""
 

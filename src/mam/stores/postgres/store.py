@@ -117,27 +117,26 @@ class PostgresStore(SqlStore):
 
     def claim(self, request: ClaimRequest) -> Job | None:
         if request.job_id is None:
-            job = self._skip_unreadable(lambda: self._claim_head(request))
-            if job is not None or (request.agent_id is None and not self._must_settle(request.label)):
+            job, must_settle = self._skip_unreadable(lambda: self._claim_head(request))
+            if job is not None or (request.agent_id is None and not must_settle):
                 return job
         return super().claim(request)
 
-    def _claim_head(self, request: ClaimRequest) -> Job | None:
+    def _claim_head(self, request: ClaimRequest) -> tuple[Job | None, bool]:
+        """The job, or whether the slow path has to look for one."""
         values = {**claim_values(request), "now_ms": self._now_ms()}
         rows = self._client.once(
             lambda: self._client.write("claim", values),
             lambda: self._rows("job by claim", claim_id=values["claim_id"]) or None,
         )
-        if not rows:
-            return None
+        ((must_settle, job_id, *others),) = rows
+        if job_id is None:
+            return None, must_settle
         try:
-            return parse_row(rows[0], self.address).job
+            return parse_row((job_id, *others), self.address).job, False
         except BadRecord as bad:
             self._in_transaction(self._unclaim, bad.facts["row"], values["claim_id"])
             raise
-
-    def _must_settle(self, label: str) -> bool:
-        return bool(self._rows("anything to settle", label=label, now_ms=self._now_ms())[0][0])
 
     def _unclaim(self, number: int, claim_id: str) -> None:
         self._rows("revert claim", number=number, claim_id=claim_id)
@@ -272,6 +271,10 @@ class PostgresStore(SqlStore):
         asked = {"wall_ms": moment.wall_ms, "limit": SWEEP_LIMIT}
         locked = [key for key, _ in self._rows("lock keys to sweep", **asked)]
         return self._rows("due", keys=json.dumps(locked), **asked)
+
+    def _next_due(self) -> tuple[Moment, int | None, bool, bool]:
+        ((now_ms, left_ms, is_unsettled, is_paused),) = self._rows("next due", now_ms=self._now_ms())
+        return Moment(wall_ms=now_ms), left_ms, is_unsettled, is_paused
 
     def _lock_rows(self, job_ids: list[str]) -> list[Row]:
         self._rows("lock keys of jobs", job_ids=json.dumps(job_ids))

@@ -268,12 +268,19 @@ class SqlStore(SqlArchive):
     def due_in(self) -> float | None:
         from mam.jobs.pause import seconds_until_lifted
 
-        moment = self._now()
-        ((by_boot, by_wall, is_unsettled),) = self._rows("next due", **_clocks(moment))
+        moment, left_ms, is_unsettled, is_paused = self._next_due()
         if is_unsettled:
             return 0.0
+        lifted = seconds_until_lifted(self.pauses(), moment) if is_paused else None
+        return soonest(None if left_ms is None else max(0, left_ms) / 1000, lifted)
+
+    def _next_due(self) -> tuple[Moment, int | None, bool, bool]:
+        """The time; milliseconds until a lease or a wait ends; whether jobs depend on an end that was not settled yet;
+        whether there is a pause."""
+        moment = self._now()
+        ((by_boot, by_wall, is_unsettled, is_paused),) = self._rows("next due", **_clocks(moment))
         known = [int(left) for left in (by_boot, by_wall) if left is not None]
-        return soonest(max(0, min(known)) / 1000 if known else None, seconds_until_lifted(self.pauses(), moment))
+        return moment, min(known, default=None), bool(is_unsettled), bool(is_paused)
 
     # -- pauses ------------------------------------------------------------------------------------------------------
 

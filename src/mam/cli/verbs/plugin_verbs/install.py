@@ -1,7 +1,8 @@
 """Tell agents of mam: show the change of every file, ask, and write it.
 
 For the user (the default) or with --project for the repository of this directory. Claude Code gets a plugin; Codex,
-OpenCode and Gemini CLI get the MCP server in their settings and the skill. mam notes what each file contained before.
+OpenCode and Gemini CLI get the MCP server in their settings and the skill. For the user, Claude Code and Codex also get
+hooks, which report from claimed jobs and adopted sessions. mam notes what each file contained before.
 
   mam plugin install --dry-run
   mam plugin install --agent claude-code --agent codex

@@ -10,7 +10,7 @@ from mam.stores.files.store import FilesStore, create_files_store
 from mam.stores.memory import MemoryStore
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.testing.conformance.base import check_journal
-from tests.work.shop import Shop
+from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,17 +29,17 @@ def make_store(kind: str, folder: Path) -> Store:
     return SqliteStore(str(folder / "jobs.db"))
 
 
-@pytest.fixture(params=["memory", "files", "sqlite"], name="shop")
-def shop_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
+@pytest.fixture(params=["memory", "files", "sqlite"], name="harness")
+def shop_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
     """On every store; the journal is sound after each test."""
     store = make_store(request.param, tmp_path)
-    shop = Shop(store, tmp_path)
-    yield shop
+    harness = Harness(store, tmp_path)
+    yield harness
     check_journal(store)
     store.close()
 
 
 @pytest.fixture(name="quick")
-def quick_fixture(tmp_path: Path) -> Shop:
+def quick_fixture(tmp_path: Path) -> Harness:
     """For what has nothing to do with the store."""
-    return Shop(MemoryStore(), tmp_path)
+    return Harness(MemoryStore(), tmp_path)

@@ -1,4 +1,4 @@
-"""The desk of the holder of a token: what the scopes and bounds of the token allow, over HTTP."""
+"""The backend of the holder of a token: what the scopes and bounds of the token allow, over HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mam.jobs.acts import Fence
     from mam.jobs.question import Draft, Question
     from mam.jobs.record import Job
-    from mam.mcp.desk import Changes
+    from mam.mcp.backend import Changes
     from mam.mcp.messages import Json
     from mam.questions import Asked
     from mam.registry.listing import JobFilter
@@ -38,7 +38,7 @@ def caller_of(viewer: Viewer) -> Caller:
     )  # fmt: skip
 
 
-class ViewerDesk:
+class ViewerBackend:
     def __init__(self, rights: AuthorizedRegistry, config: Callable[[], Config]) -> None:
         self._rights = rights
         self._config = config

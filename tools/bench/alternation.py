@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from tools.bench.common import ROOT
 
 
-class Crew:
-    """Processes of one kind. Each says `ready`, then does as many jobs as each line it is sent says, and answers."""
+class WorkerProcesses:
+    """Processes of one kind. Each prints `ready`. For each line with a number, it does so many jobs and answers."""
 
     def __init__(self, command: Sequence[str], size: int) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
@@ -37,7 +37,7 @@ class Crew:
             _answer(process)
         return (time.perf_counter() - start) / (each * len(self._processes))
 
-    def dismiss(self) -> None:
+    def close(self) -> None:
         for process in self._processes:
             process.communicate()
 
@@ -50,17 +50,17 @@ def _answer(process: subprocess.Popen[str]) -> str:
     return answer
 
 
-def take_turns(commands: Mapping[str, Sequence[str]], size: int, turns: int, each: int) -> dict[str, float]:
-    """The median time of a job for each kind of process; each turn in another order, as `Measured` does it."""
-    crews = {name: Crew(command, size) for name, command in commands.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in crews}
-    for crew in crews.values():
-        crew.work(each)  # to warm up
-    names, chance = list(crews), random.Random(turns)
-    for _ in range(turns):
+def median_seconds(commands: Mapping[str, Sequence[str]], size: int, rounds: int, each: int) -> dict[str, float]:
+    """The median time of a job for each kind of process; in another order in each round, as `Measured` does it."""
+    groups = {name: WorkerProcesses(command, size) for name, command in commands.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in groups}
+    for group in groups.values():
+        group.work(each)  # to warm up
+    names, chance = list(groups), random.Random(rounds)
+    for _ in range(rounds):
         chance.shuffle(names)
         for name in names:
-            seconds[name].append(crews[name].work(each))
-    for crew in crews.values():
-        crew.dismiss()
+            seconds[name].append(groups[name].work(each))
+    for group in groups.values():
+        group.close()
     return {name: statistics.median(times) for name, times in seconds.items()}

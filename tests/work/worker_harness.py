@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LABEL = "shell"
 
 
-class Shop:
+class Harness:
     """`job` registers one, `drain` works until nothing can be claimed, `at_work` works beside the test."""
 
     def __init__(self, store: Store, folder: Path, config: Config | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The desk of the user of this host: everything that the store has, and jobs within the bounds of `mam mcp`.
+"""The backend of the user of this host: everything that the store has, and jobs within the bounds of `mam mcp`.
 
 Inside a job without a worker's door, what is submitted becomes a child of the job, and only its children can be
 changed.
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from mam.jobs.acts import Fence
     from mam.jobs.question import Draft, Question
     from mam.jobs.record import Job
+    from mam.mcp.backend import Changes
     from mam.mcp.caller import Caller
-    from mam.mcp.desk import Changes
     from mam.mcp.messages import Json
     from mam.questions import Asked
     from mam.registry import Registry
@@ -32,7 +32,7 @@ HANDLE_BYTES = 16
 _PASSED = ("label", "model", "after", "exclusive", "artifacts", "key")
 
 
-class StoreDesk:
+class StoreBackend:
     def __init__(self, caller: Caller, open_registry: Callable[[bool], Registry], config: Callable[[], Config]) -> None:
         self._caller = caller
         self._open = open_registry

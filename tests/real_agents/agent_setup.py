@@ -22,7 +22,7 @@ PRICES = "[prices.codex]\ninput = 1.25\ncached = 0.125\noutput = 10.0\n"
 """For the agent that tells no cost."""
 
 
-class Office:
+class AgentSetup:
     def __init__(self, agent: str, folder: Path, model: ModelServer, store: str | None = None) -> None:
         self.agent = agent
         self.model = model

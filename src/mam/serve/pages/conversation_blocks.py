@@ -63,13 +63,13 @@ class Block(Frozen):
     """Of a plan: state and text."""
 
 
-class Talk(Frozen):
+class ConversationBlocks(Frozen):
     blocks: tuple[Block, ...]
     left_out: int = 0
     """Blocks before the first one that is shown."""
 
 
-def talk_of(items: Iterable[Item], workdir: str | None = None) -> Talk:
+def blocks_of(items: Iterable[Item], workdir: str | None = None) -> ConversationBlocks:
     """Paths in `workdir` are shown relative to it."""
     prefix = f"{workdir.rstrip('/')}/" if workdir else None
     found: dict[str, Item] = {}
@@ -87,7 +87,7 @@ def talk_of(items: Iterable[Item], workdir: str | None = None) -> Talk:
         found[key] = item
     shown = [*found.values()][-BLOCKS_SHOWN:]
     blocks = [block for item in shown if (block := _block(item, prefix)) is not None]
-    return Talk(blocks=tuple(blocks), left_out=len(found) - len(shown))
+    return ConversationBlocks(blocks=tuple(blocks), left_out=len(found) - len(shown))
 
 
 def last_said(items: Iterable[Item]) -> str:

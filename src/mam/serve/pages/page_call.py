@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mam.access.viewer import Viewer
     from mam.serve.server import Server
 
-    Handler = Callable[["Visit"], Response]
+    Handler = Callable[["PageCall"], Response]
 
 FIELDS_MOST = 2_000
 LIVE_HEADER = "x-mam-live"
@@ -42,7 +42,7 @@ class Note(Frozen):
     command: str = ""
 
 
-class Visit:
+class PageCall:
     def __init__(self, server: Server, request: Request, viewer: Viewer, fields: dict[str, list[str]]) -> None:
         self.server = server
         self.request = request
@@ -92,7 +92,7 @@ class Visit:
         return self.go(f"{bare}{'&' if '?' in bare else '?'}{words}" if words else target)
 
 
-def visits(server: Server, handler: Handler) -> Callable[[Request], object]:
+def page_endpoint(server: Server, handler: Handler) -> Callable[[Request], object]:
     """The endpoint of a page that only shows something."""
 
     async def endpoint(request: Request) -> Response:
@@ -101,7 +101,7 @@ def visits(server: Server, handler: Handler) -> Callable[[Request], object]:
     return endpoint
 
 
-def acts(server: Server, handler: Handler) -> Callable[[Request], object]:
+def form_endpoint(server: Server, handler: Handler) -> Callable[[Request], object]:
     """The endpoint of a form."""
 
     async def endpoint(request: Request) -> Response:
@@ -115,23 +115,23 @@ def _answer(server: Server, request: Request, handler: Handler, data: bytes | No
     viewer = viewer_of(server, request)
     if viewer is None:
         return _to_login(server, request)
-    visit = Visit(server, request, viewer, {})
+    call = PageCall(server, request, viewer, {})
     try:
         if data is not None:
-            visit.fields = _parsed(request, data)
-            if viewer.session is not None and not is_own_form(server, request, visit.field("csrf")):
+            call.fields = _parsed(request, data)
+            if viewer.session is not None and not is_own_form(server, request, call.field("csrf")):
                 raise NotAllowed(
                     who=viewer.label, what="send this form", why=": it is older than your log-in. Reload the page"
                 )
-        return handler(visit)
+        return handler(call)
     except (MamError, OSError) as error:
-        return problem_page(visit, error)
+        return problem_page(call, error)
 
 
-def problem_page(visit: Visit, error: Exception) -> Response:
+def problem_page(call: PageCall, error: Exception) -> Response:
     """An error as a page that helps: what happened, and where to go on."""
     facts = facts_of(error)
-    return visit.page("problem.html", status=facts.status, facts=facts, back=own_path(visit.field("back") or "/"))
+    return call.page("problem.html", status=facts.status, facts=facts, back=own_path(call.field("back") or "/"))
 
 
 def _to_login(server: Server, request: Request) -> Response:
@@ -171,13 +171,13 @@ _DONE = {
 }  # fmt: skip
 
 
-def done_note(visit: Visit) -> Note | None:
+def done_note(call: PageCall) -> Note | None:
     """The address of the page says in fixed words what was done; nothing of it is shown as it is."""
-    verb, count = visit.query("done"), visit.query("count")
+    verb, count = call.query("done"), call.query("count")
     if verb not in _DONE:
         return None
     if count.isascii() and count.isdigit() and len(count) < 6:
-        failed = visit.query("failed")
+        failed = call.query("failed")
         rest = f"; {int(failed):,} could not be" if failed.isascii() and failed.isdigit() and len(failed) < 6 else ""
         jobs = "job" if count == "1" else "jobs"
         return Note(look="bad" if rest else "ok", text=f"{int(count):,} {jobs} {_DONE[verb]}{rest}.")

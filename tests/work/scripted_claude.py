@@ -13,7 +13,7 @@ from tests.work.repositories import Repository, make_repository
 if TYPE_CHECKING:
     from pathlib import Path
 
-TALKER = r"""
+SCRIPTED_CLAUDE = r"""
 session=00000000-0000-4000-8000-$(printf '%012d' $$)
 while [ $# -gt 0 ]; do
     case $1 in --resume) session=$2; shift ;; esac
@@ -44,7 +44,7 @@ echo "{$end,\"session_id\":\"$session\",$tokens}"
 AGENT = ("--agent", "claude-code")
 
 
-class Desk:
+class Project:
     """A person at a repository: `run` gives a job to the stand-in, with shell lines for it to do."""
 
     def __init__(self, mam: Mam, repository: Repository) -> None:
@@ -72,12 +72,12 @@ class Desk:
         return set(self.repository.git("ls-tree", "-r", "--name-only", revision).splitlines())
 
 
-@pytest.fixture(name="desk")
-def desk_fixture(tmp_path: Path) -> Desk:
+@pytest.fixture(name="project")
+def project_fixture(tmp_path: Path) -> Project:
     home, programs = tmp_path / "home", tmp_path / "bin"
     home.mkdir()
     programs.mkdir()
-    (programs / "claude").write_text(f"#!/bin/sh\n{TALKER}", encoding="utf-8")
+    (programs / "claude").write_text(f"#!/bin/sh\n{SCRIPTED_CLAUDE}", encoding="utf-8")
     (programs / "claude").chmod(0o755)
     (home / ".gitconfig").write_text("[user]\n\tname = Anna\n\temail = anna@example.org\n", encoding="utf-8")
     repository = make_repository(tmp_path / "shop")
@@ -85,4 +85,4 @@ def desk_fixture(tmp_path: Path) -> Desk:
     mam = Mam(repository.path, home)
     mam.env["PATH"] = f"{programs}:{mam.env['PATH']}"
     mam.env["CI"] = "true"  # so that no job may ask: this agent reads its brief up to the end of stdin
-    return Desk(mam, repository)
+    return Project(mam, repository)

@@ -1,8 +1,8 @@
 """The port between the tools and the jobs: what one caller can reach, with the rights that it has.
 
-- `StoreDesk` (store_desk.py): the user of this host, on the registry;
-- `DoorDesk` (door_desk.py): an agent inside a job, at the door of its worker: this job and its children;
-- `ViewerDesk` (viewer_desk.py): the holder of a token of `mam serve`.
+- `StoreBackend` (store_desk.py): the user of this host, on the registry;
+- `DoorBackend` (door_desk.py): an agent inside a job, at the door of its worker: this job and its children;
+- `ViewerBackend` (viewer_desk.py): the holder of a token of `mam serve`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mam.registry.listing import JobFilter
     from mam.stores.port import Registration
 
-    class Desk(Protocol):
+    class Backend(Protocol):
         """Every method raises MamError for what the caller may not do, and says what to do instead."""
 
         def resolve(self, name: str) -> str: ...
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         def start(self) -> None: ...
 
         def watch(self, jobs: frozenset[str]) -> None:
-            """Which jobs matter; others may be told too."""
+            """Which jobs matter; `take` may also return others."""
 
         def take(self) -> set[str]: ...
 

@@ -1,4 +1,4 @@
-"""The desk of an agent inside a job: the door of its worker, which knows this job and its children."""
+"""The backend of an agent inside a job: the door of its worker, which knows this job and its children."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mam.jobs.acts import Fence
     from mam.jobs.question import Draft, Question
     from mam.jobs.record import Job
+    from mam.mcp.backend import Changes
     from mam.mcp.caller import Caller
-    from mam.mcp.desk import Changes
     from mam.mcp.messages import Json
     from mam.questions import Asked
     from mam.registry.listing import JobFilter
@@ -29,7 +29,7 @@ _PASSED = ("label", "model", "after", "exclusive", "artifacts", "key")
 LOOK_SECONDS, PARK_SECONDS = 1.0, 5.0
 
 
-class DoorDesk:
+class DoorBackend:
     def __init__(self, caller: Caller, address: str) -> None:
         self._caller = caller
         self._address = address

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 RECORDED = {"claude-code": HERE / "claude-hooks.jsonl", "codex": HERE / "codex-hooks.jsonl"}
 
 
-class Stage(Sessions):
+class LiveHarness(Sessions):
     def __init__(self, mam: Mam, folder: Path) -> None:
         super().__init__(mam, folder)
         mam.env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), mam.env["PATH"]])
