@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from mam import questions
+from mam.cli.render.prose import wrap
 from mam.cli.render.question import answer_lines, short_id, text_lines, what_always_covers
 from mam.cli.render.text import one_line
 from mam.cli.watch.keys import ENTER, ESCAPE, RUBOUT, RUBOUT_ALL, RUBOUT_WORD
@@ -151,7 +152,8 @@ def question_lines(prompt: AnswerPrompt, width: int, room: int) -> tuple[list[Te
         asked = [*asked[:-hidden], Text(f"  … {hidden:,} more lines; f shows them", style="bold yellow")]
     lines = [Text.assemble("  ", *line) for line in answer_lines(question, width - 2, CHOICE_KEYS)]
     if question.kind == PERMISSION:
-        lines.append(Text(f"  {what_always_covers(question)}", style="dim"))
+        covers = wrap([(what_always_covers(question), "dim")], width - 2)
+        lines += [Text.assemble("  ", *line) for line in covers]
     return [Text(f"ASKS  {prompt.name}", style="bold magenta"), *asked, *lines, Text()], hidden
 
 
