@@ -63,13 +63,20 @@ def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     return _ended(job)
 
 
+def hindrances(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
+    """Only what keeps a job from running now; empty if a worker can claim it, or has."""
+    if job.status is WAITING:
+        return explain(job, moment, around)
+    return _blockers(job, moment, around) if job.status is PENDING else []
+
+
 def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
-    hindrances = _blockers(job, moment, around)
-    sentences = hindrances or [f"Any worker that serves the label {job.agent_session!r} can claim it now."]
+    blockers = _blockers(job, moment, around)
+    sentences = [*blockers] or [f"Any worker that serves the label {job.agent_session!r} can claim it now."]
     if around.ahead:
         jobs = "job" if around.ahead == 1 else "jobs"
         sentences.append(f"{around.ahead} pending {jobs} of that label will be claimed first.")
-    elif hindrances:
+    elif blockers:
         sentences.append(f"Then it is the next one of its label, {job.agent_session!r}.")
     else:
         sentences.append("It is the next one of that label, and no worker has claimed it since it became pending.")
@@ -158,7 +165,8 @@ def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
     sentences.append(_doing(job, moment, last_event))
     for question in open_questions(job):
         which = question_id(job.job_id[:8], question.number)
-        sentences.append(f"It asks a person (question {which}): {first_line(question.text)}. `mam answer {which}`.")
+        asks = _as_sentence(first_line(question.text))
+        sentences.append(f"It asks a person: {asks} `mam answer {which}` shows it and answers it.")
     if job.lease is not None:
         left = job.lease.left_ms(moment)
         expiry = f"{job.lease.expires_at}, {_relative_time(left)}"
@@ -175,7 +183,11 @@ def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
 def _doing(job: Job, moment: Moment, last_event: Json | None) -> str:
     state = job_state(job, last_event, moment)
     why = f": {state.why}" if state.why else ""
-    return f"Its agent: {state.format_at(moment.wall_ms)}{why}."
+    return _as_sentence(f"Its agent: {state.format_at(moment.wall_ms)}{why}")
+
+
+def _as_sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 def _ended(job: Job) -> list[str]:

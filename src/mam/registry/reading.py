@@ -8,7 +8,7 @@ from itertools import islice
 
 from mam.errors import AmbiguousId, UnknownJob
 from mam.jobs import input_rules
-from mam.jobs.status import ERROR, OPEN, PENDING, RUNNING
+from mam.jobs.status import ERROR, OPEN, PENDING, RUNNING, WAITING
 from mam.stores.port import Query
 
 TYPE_CHECKING = False
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from mam.jobs.activity import State
     from mam.jobs.change import AuditRecord
+    from mam.jobs.explain import ExplainContext
     from mam.jobs.overview import Overview, Relative
     from mam.jobs.record import Job
     from mam.jobs.workers import Holder, WorkerEntry
@@ -83,16 +84,29 @@ class ReadingRegistry:
         return (job for job in found if matches(query, job))
 
     def explain(self, job: str) -> tuple[Job, list[str]]:
-        from mam.jobs.explain import ExplainContext, explain
+        from mam.jobs.explain import explain
+
+        found = self.get(job)
+        return found, explain(found, self.store.clock.now(), self._around(found))
+
+    def hindrances(self, job: Job) -> list[str]:
+        """Only what keeps it from running now."""
+        from mam.jobs.explain import hindrances
+
+        if job.status not in (PENDING, WAITING):
+            return []
+        return hindrances(job, self.store.clock.now(), self._around(job))
+
+    def _around(self, found: Job) -> ExplainContext:
+        from mam.jobs.explain import ExplainContext
         from mam.jobs.pause import blocking_pause
 
-        found, now = self.get(job), self.store.clock.now()
         holder = self.store.holder(found.exclusive) if found.exclusive is not None else None
         workers = [worker for worker in self.live_workers() if worker.serves(found)] if found.status is PENDING else []
-        around = ExplainContext(
+        return ExplainContext(
             ahead=self.store.ahead_of(found),
             holder=None if holder == found.job_id else holder,
-            pause=blocking_pause(self.store.pauses(), found, now),
+            pause=blocking_pause(self.store.pauses(), found, self.store.clock.now()),
             needed={job_id: self.store.newest(job_id) for job_id in found.after},
             last_event=self._last_event(found),
             host=os.uname().nodename,
@@ -100,7 +114,6 @@ class ReadingRegistry:
             has_able_worker=any(worker.is_able(found) for worker in workers),
             was_claimed=bool(workers) or self._was_claimed(found.agent_session),
         )
-        return found, explain(found, now, around)
 
     def never_served(self, job: Job) -> str | None:
         """The sentence for the user if the job is the first of its label and no worker serves that."""

@@ -8,8 +8,9 @@ import time
 from rich.console import Console
 from rich.text import Text
 
+from mam.cli.answer_prompt import Given
 from mam.cli.render.text import first_line, one_line
-from mam.cli.watch.answering import AnswerPrompt, Given, give, prompt_for, question_lines
+from mam.cli.watch.answering import QuestionOnScreen, answer, question_lines, question_of
 from mam.cli.watch.details import details
 from mam.cli.watch.job_list import JobList
 from mam.cli.watch.journal_follower import FollowerFailed, JournalFollower, Loaded, NewEntries, Unavailable
@@ -90,7 +91,7 @@ class Screen:
         self._opened: str | None = None
         self._scroll = 0
         self._help = False
-        self._asked: Job | AnswerPrompt | None = None
+        self._asked: Job | QuestionOnScreen | None = None
         """What the next key answers: whether to cancel a job, or a question of a job."""
         self._shown: Asked | None = None
         self._hidden = 0
@@ -159,7 +160,7 @@ class Screen:
                 self._is_pasting = key == PASTE
             elif self._press(key):
                 return True
-            is_typing = isinstance(self._asked, AnswerPrompt) and self._asked.typed is not None
+            is_typing = isinstance(self._asked, QuestionOnScreen) and self._asked.typed is not None
             if self._asked is not before and not is_typing:
                 # Keys typed or pasted before a question appeared do not answer it, and those after an answer are not
                 # commands.
@@ -170,7 +171,7 @@ class Screen:
     def _press(self, key: str) -> bool:
         """Whether the key quits."""
         self._message = None
-        if isinstance(self._asked, AnswerPrompt):
+        if isinstance(self._asked, QuestionOnScreen):
             self._answer_question(self._asked, key)
         elif self._is_pasting:
             return False
@@ -215,14 +216,14 @@ class Screen:
     def _open_question(self, job_id: str) -> None:
         """Opens the page of the job, which shows the whole question, and waits for the key of an answer."""
         try:
-            prompt = prompt_for(self._registry.store.get(job_id))
+            shown = question_of(self._registry.store.get(job_id))
         except MamError as error:
             self._show_message(str(error), "red")
             return
-        if prompt is None:
+        if shown is None:
             self._show_message(f"{job_id[:8]} asks nothing", "yellow")
             return
-        self._opened, self._asked = job_id, prompt
+        self._opened, self._asked = job_id, shown
         self._scroll = 0
 
     def _act(self, key: str, job_id: str) -> None:
@@ -253,24 +254,24 @@ class Screen:
         except MamError as error:
             self._show_message(str(error), "red")
 
-    def _answer_question(self, prompt: AnswerPrompt, key: str) -> None:
+    def _answer_question(self, shown: QuestionOnScreen, key: str) -> None:
         """Keys that move still do; a key without a meaning leaves the question open."""
-        if self._shown is not prompt.asked:
+        if self._shown is not shown.asked:
             return  # it has not been drawn yet
-        if prompt.typed is None and key in _STEPS:
+        if shown.typed is None and key in _STEPS:
             self._scroll = max(0, self._scroll + _STEPS[key])
             return
-        after = prompt.press(key, is_pasted=self._is_pasting)
+        after = shown.press(key, is_pasted=self._is_pasting)
         if not isinstance(after, Given):
             self._asked = after
             if after is None:
-                self._show_message(f"{prompt.name} stays open", "yellow")
+                self._show_message(f"{shown.name} stays open", "yellow")
             return
         if self._hidden and after.answer in (ALLOW, ALWAYS):
             self._show_message(f"f shows the {self._hidden:,} lines that you have not seen", "yellow")
             return
         try:
-            message = give(self._registry, prompt, after, user_at_host())
+            message = answer(self._registry, shown, after, user_at_host())
             self._asked = None
             self._show_message(message)
         except MamError as error:
@@ -290,7 +291,7 @@ class Screen:
         lines = [self._header(width), Text(), *self._body(console, width, room)[:room]]
         lines += [Text()] * (height - 1 - len(lines))
         lines = [*lines[: max(0, height - 1)], self._footer(width)]
-        if isinstance(self._asked, AnswerPrompt) and (message := self._fresh_message()) is not None:
+        if isinstance(self._asked, QuestionOnScreen) and (message := self._fresh_message()) is not None:
             lines[-2:-1] = [message]
         self._terminal.show([render_line(console, line, width) for line in lines[-height:]])
 
@@ -309,7 +310,7 @@ class Screen:
         assert self._opened is not None
         try:
             lines = details(self._registry, self._opened, console, room)
-            if isinstance(self._asked, AnswerPrompt):
+            if isinstance(self._asked, QuestionOnScreen):
                 question, self._hidden = question_lines(self._asked, console.width, room)
                 lines, self._shown = [*question, *lines], self._asked.asked
         except MamError as error:
@@ -342,7 +343,7 @@ class Screen:
         return Text(self._message[0], style=self._message[1])
 
     def _footer(self, width: int) -> Text:
-        if isinstance(self._asked, AnswerPrompt):
+        if isinstance(self._asked, QuestionOnScreen):
             return self._asked.footer(width, self._hidden)
         if self._asked is not None:
             job = self._asked
