@@ -48,8 +48,8 @@ def measure_page(folder: Path, ended: int, pending: int) -> Rows:
         Row("page: first byte of a job with 64 MiB of output", "1 s", opened, OUTPUT_BUDGET, "at most 1"),
         SizeRow("page: a first visit of the largest view", "100 KB", max(size for _, _, size, _ in visits), SIZE_BUDGET,
                 "at most 1"),
-        *(Row(f"page: first paint of {view} ({requests} requests, {size:,} bytes)", "1 s", paint / 1000, 1.0, "none set")
-          for view, requests, size, paint in visits),
+        *(Row(f"page: first paint of {view} ({count} requests, {size:,} bytes)", "1 s", paint / 1000, 1.0, "none set")
+          for view, count, size, paint in visits),
     ]  # fmt: skip
 
 
