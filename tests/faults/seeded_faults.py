@@ -195,7 +195,7 @@ MUTANTS = [
     ),
     Mutant(
         name="an archived job leaves no entry in the journal", file="src/mam/stores/sql/archive.py",
-        old="            self._append_entry(job, 0, None, (archived_line(job.job_id, moment),))\n", new="            moment = self._now()\n",
+        old="            self._append_entry(job, 0, None, tuple(short_lines([archived_line(job.job_id, moment)])))\n", new="            moment = self._now()\n",
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(
