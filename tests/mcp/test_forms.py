@@ -65,7 +65,9 @@ def test_a_client_with_a_handshake_shows_a_form_while_it_waits(mam: Mam, version
     assert _question(mam, job)["answered_by"].endswith("over MCP with test")
 
 
-@pytest.mark.parametrize("response", [{"action": "cancel"}, _accept("neither"), _accept(7), "yes", {}, None])
+@pytest.mark.parametrize(
+    "response", [{"action": "cancel"}, {"action": "decline"}, _accept("neither"), _accept(7), "yes", {}, None]
+)
 def test_a_form_that_is_put_off_leaves_the_question_open(mam: Mam, response: object) -> None:
     job = mam("register", "p", "--agent", "codex").line
     with mcp(mam, version=OLD, capabilities=FORMS) as client:

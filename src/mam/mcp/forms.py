@@ -6,7 +6,7 @@ answers none: an agent must not decide for a person.
 
 from __future__ import annotations
 
-from mam.jobs.question import DECISIONS, DENY, PERMISSION, open_questions, question_id
+from mam.jobs.question import DECISIONS, PERMISSION, open_questions, question_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,11 +105,10 @@ def _named(job: Job, key: str) -> Question | None:
 
 
 def _text(response: object) -> str | None:
-    """The answer in a response: `cancel` closes the form and leaves the question open; `decline` is a decision."""
+    """The answer in a response. `cancel` and `decline` leave the question open: a client in which there is no person,
+    such as `codex exec`, declines on its own."""
     if not isinstance(response, dict):
         return None
-    if response.get("action") == "decline":
-        return DENY
     content = response.get("content")
     if response.get("action") != "accept" or not isinstance(content, dict):
         return None
