@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mam.mcp.versions import Client
 
 FIELD = "answer"
-TEXT_SHOWN = 4_000
+TEXT_SHOWN, CHOICE_SHOWN = 4_000, 200
 MOST_RESPONSES = 64
 
 
@@ -53,7 +53,7 @@ def answer_forms(service: Service, client: Client, job: Job, responses: Json) ->
 
 def form_for_person(service: Service, client: Client, job: Job, choices: tuple[str, ...] = ()) -> Json:
     """A job for a person as a form, by its id; nothing if this client may not answer it."""
-    if not (client.takes_forms and service.backend.may_answer_job(job)):
+    if not (client.takes_forms and service.backend.may_answer_job(job) and all(map(_can_be_shown, choices))):
         return {}
     message = f"An agent asks: {_printable(job.prompt)}"
     if len(message) > TEXT_SHOWN:
@@ -129,8 +129,14 @@ def _form(message: str, choices: tuple[str, ...]) -> Json:
 
 
 def _is_whole(job: Job, question: Question) -> bool:
-    """Nobody allows what a form cannot show; such a permission is answered in the terminal or on the page."""
-    return question.kind != PERMISSION or len(_whole_message(job, question)) <= TEXT_SHOWN
+    """Whether a form can show a permission whole, and choices as they are; otherwise `mam answer` and the page take the
+    answer."""
+    is_shown = question.kind != PERMISSION or len(_whole_message(job, question)) <= TEXT_SHOWN
+    return is_shown and all(_can_be_shown(choice) for choice in question.choices)
+
+
+def _can_be_shown(choice: str) -> bool:
+    return choice.isprintable() and len(choice) <= CHOICE_SHOWN
 
 
 def _message(job: Job, question: Question) -> str:

@@ -304,7 +304,8 @@ class StdioServer:
         """What a newer client does: the same call again, with the responses of its user."""
         waiting = self._waiting.pop(request_id)
         params = waiting.request.params
-        given = {**params.get("inputResponses", {}), **responses}
+        earlier = params.get("inputResponses")
+        given = {**(earlier if isinstance(earlier, dict) else {}), **responses}
         request = waiting.request.replace(params={**params, "inputResponses": given})
         try:
             outcome = answer(self._service, client_of(params, self._client), request)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from mam.errors import BadInput, UnknownJob
+from mam.errors import BadInput, Refused, UnknownJob
 from mam.jobs.draft import HUMAN
 from mam.mcp.outcome import Parked
 from mam.mcp.tool import Call, Tool, tool_result
@@ -44,16 +44,18 @@ def _ask_with_job(call: Call, known: str | None) -> Parked:
     from mam.mcp.forms import answer_job, form_for_person
 
     backend = call.service.backend
-    choices = tuple(call.arguments.get("choices", ()))
+    choices: tuple[str, ...] = ()
     if known is not None:
-        job_id = backend.resolve(known)
+        job_id = _job_for_person(call, known)
     elif (answered := _answered_job(call)) is not None:
         job_id = answered.job_id
         answer_job(call.service, call.client, answered, call.responses[job_id])
     else:
         if "deadline" in call.arguments or "default" in call.arguments:
             raise BadInput(why="outside of a job, a question has no deadline and no default; omit both")
-        job_id = backend.register(_prompt(draft_of(call.arguments)), HUMAN, {}).job.job_id
+        draft = draft_of(call.arguments)
+        choices = draft.choices
+        job_id = backend.register(_prompt(draft), HUMAN, {}).job.job_id
 
     def check(is_over: bool) -> Json | None:
         job = backend.get(job_id)
@@ -65,6 +67,13 @@ def _ask_with_job(call: Call, known: str | None) -> Parked:
         return tool_result(_state_of_job(job)) if is_over else None
 
     return Parked(jobs=frozenset([job_id]), seconds=SECONDS, check=check)
+
+
+def _job_for_person(call: Call, name: str) -> str:
+    job = call.service.backend.get(name)
+    if job.agent != HUMAN:
+        raise Refused(why=f"Job {job.job_id} is not for a person and asks nothing; call wait(ids=[{job.job_id!r}]).")
+    return job.job_id
 
 
 def _prompt(draft: Draft) -> str:
