@@ -27,7 +27,7 @@ from mam.testing.tasks import LABEL, claim_all, wait_for_entries
 from tests.postgres.crashes import AFTER, BEFORE, DisturbedStore, disturbed, wait_for_a_lock
 from tests.postgres.proxy import Proxy
 from tests.postgres.server import PrivateServer
-from tests.stories import WRITERS, Cast
+from tests.sample_jobs import WRITERS, SampleJobs
 
 WRITERS_AT_ONCE, EACH_WRITES = 6, 40
 
@@ -361,14 +361,14 @@ def test_a_connection_cut_before_the_answer(
     proxy, address = wire
     store, judge = PostgresStore(address), PostgresStore(server.url())
     registry = Registry(store)
-    undisturbed = Cast(registry, "undisturbed")
+    undisturbed = SampleJobs(registry, "undisturbed")
     WRITERS[verb](registry, undisturbed)
-    expected = undisturbed.story(judge)
-    cut = Cast(registry, "cut")
+    expected = undisturbed.history(judge)
+    cut = SampleJobs(registry, "cut")
     proxy.cut_at(answer)
     WRITERS[verb](registry, cut)
     assert proxy.cuts == 1
-    assert cut.story(judge) == expected
+    assert cut.history(judge) == expected
     check_journal(judge)
     for each in (store, judge):
         each.close()

@@ -167,7 +167,7 @@ def test_a_job_that_may_not_ask_is_refused_as_before(setup: AgentSetup) -> None:
 
 
 def _answered_at_terminal(setup: AgentSetup, question: str, typed: bytes) -> str:
-    """What `mam answer` shows at a terminal of its own, where somebody types."""
+    """What `mam answer` shows at a terminal of its own, in which the test types."""
     import subprocess
     import sys
 

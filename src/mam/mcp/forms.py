@@ -129,8 +129,8 @@ def _form(message: str, choices: tuple[str, ...]) -> Json:
 
 
 def _is_whole(job: Job, question: Question) -> bool:
-    """Whether a form can show a permission whole, and choices as they are; otherwise `mam answer` and the page take the
-    answer."""
+    """A form must show all of a permission, and each choice as it is. The user answers any other question in the
+    terminal or on the page."""
     is_shown = question.kind != PERMISSION or len(_whole_message(job, question)) <= TEXT_SHOWN
     return is_shown and all(_can_be_shown(choice) for choice in question.choices)
 

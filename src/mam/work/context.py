@@ -95,9 +95,9 @@ class WorkerContext:
 
     def attempt(self, job: Job) -> Attempt:
         if self.session is None:
-            from mam.work.attempt import Attempt
+            from mam.work.headless_attempt import HeadlessAttempt
 
-            return Attempt(self, job)
+            return HeadlessAttempt(self, job)
         from mam.work.live.attempt import LiveAttempt
 
         return LiveAttempt(self, job, self.session)

@@ -5,7 +5,7 @@
   mam answer 9f0c deny --reason "not on main; use a branch"
   mam answer 9f0c postgres         # one of the choices, or any text
 
-A job for a person is answered too: the text is its result, and mam claims, checks and completes it in one act.
+You can also answer a job for a person: the text is its result, and mam claims, checks and completes it in one act.
 
 A permission takes allow, deny or always. always also allows the same for the rest of this job and its continuations.
 The first answer wins: a later one, or one for another attempt, exits with 4 and changes nothing. At a terminal, mam

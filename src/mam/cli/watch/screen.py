@@ -8,9 +8,10 @@ import time
 from rich.console import Console
 from rich.text import Text
 
+from mam.cli.answer_prompt import AnswerPrompt, give, prompt_for
 from mam.cli.render.question import short_id
 from mam.cli.render.text import first_line, one_line
-from mam.cli.watch.answering import AnswerPrompt, give, prompt_for, question_lines
+from mam.cli.watch.answering import answer_footer, question_lines
 from mam.cli.watch.details import details
 from mam.cli.watch.job_list import JobList
 from mam.cli.watch.journal_follower import FollowerFailed, JournalFollower, Loaded, NewEntries, Unavailable
@@ -316,7 +317,7 @@ class Screen:
 
     def _footer(self) -> Text:
         if isinstance(self._asked, AnswerPrompt):
-            return self._asked.footer()
+            return answer_footer(self._asked)
         if self._asked is not None:
             job = self._asked
             question = f"cancel {job.job_id[:8]}, {job.status}: {first_line(job.prompt)[:60]}"

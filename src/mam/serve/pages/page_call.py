@@ -105,6 +105,8 @@ def form_endpoint(server: Server, handler: Handler) -> Callable[[Request], objec
     """The endpoint of a form."""
 
     async def endpoint(request: Request) -> Response:
+        if await server.call(viewer_of, server, request) is None:
+            return _to_login(server, request)  # before the body, which may be large
         data = await request.body()
         return await server.call(_answer, server, request, handler, data)
 
@@ -167,7 +169,9 @@ _DONE = {
     "continue": "continued; this is the new job", "review": "sent back with your review; this is the new job",
     "new": "registered", "allow": "allowed once", "deny": "denied", "always": "allowed for the rest of this job",
     "answer": "answered", "drain": "asked to finish its jobs and exit", "stop": "asked to stop",
-    "pause": "paused", "resume": "resumed",
+    "stop_session": "stopped", "pause": "paused", "resume": "resumed", "subscribe": "notified from now on",
+    "apply": "applied to the checkout in which the job was registered",
+    "remove": "removed; this browser is not notified any more",
 }  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def permission_draft(agent: str, does: str, tool: str, given: Json) -> Draft:
 
 
 def question_draft(text: object, choices: Iterable[object] = ()) -> Draft:
-    """Choices that cannot be told apart, or too many, become part of the text."""
+    """Choices that look alike, or too many, become part of the text."""
     known = [choice for choice in (_line(one) for one in choices) if choice]
     asked = storable_text(text if isinstance(text, str) else "").strip() or "The agent asks, without a text."
     if len(known) > CHOICES_LIMIT or len(set(known)) != len(known):
