@@ -205,6 +205,7 @@ VERBS: dict[str, Verb] = {
     "continue": ("", lambda one, job: one.continue_job(job, prompt="more")),
     "edit": ("", lambda one, job: one.edit(job, Edit(priority=1))),
     "resume": ("", lambda one, _job: one.resume("codex", None)),
+    "apply": ("", lambda one, job: one.apply(job)),
     "ask_worker": ("", lambda one, _job: one.ask_worker("w", "drain")),
 }
 
@@ -232,7 +233,7 @@ def test_every_verb_of_the_registry_with_rights_is_in_the_table() -> None:
     public = {name for name in dir(AuthorizedRegistry) if not name.startswith("_")}
     others = {
         "history", "register_all", "is_own", "may_see", "may_see_id", "own", "select", "state", "claim_request",
-        "mark_seen", "overview", "explain", "events", "question", "pause", "lists_jobs",
+        "mark_seen", "stop_session", "overview", "explain", "events", "question", "pause", "lists_jobs",
     }  # fmt: skip
     assert public - others == {*VERBS} - {"continue"} | {"continue_job"}
 

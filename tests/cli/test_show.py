@@ -128,7 +128,9 @@ class TestClosingLine:
     def test_it_names_the_checks_and_the_cost(self) -> None:
         job = full_job(Status.COMPLETED, "report.md").replace(checked=True)
         line = closing_line(job, "abc12345")
-        assert line == ("abc12345 completed after 431.2 s · report.md found · validation passed · 41k tokens · $0.31")
+        assert line == (
+            "abc12345 completed after 7 min 11 s · report.md found · validation passed · 41k tokens · $0.31"
+        )
 
     def test_a_failure_names_its_reason_once(self) -> None:
         job = in_status(Status.ERROR).replace(reason="exit code 3.")

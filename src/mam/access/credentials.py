@@ -11,7 +11,7 @@ import secrets
 from mam.access.grant import EVERYTHING, Grant, parse_grant
 from mam.access.viewer import LOCAL_TOKEN, Viewer
 from mam.errors import BadInput, NotLoggedIn, Refused
-from mam.jobs.credential import CODE, SESSION, TOKEN, Credential
+from mam.jobs.credential import CODE, PUSH, SESSION, TOKEN, Credential
 from mam.jobs.input_rules import is_session_id
 from mam.util.clock import iso_milli
 from mam.util.frozen import Frozen
@@ -111,7 +111,11 @@ def open_session(store: Store, token: str) -> NewSecret:
 
 
 def close_session(store: Store, name: str) -> None:
+    """Ends a log-in of a browser, which is then not notified any more."""
     store.drop_credential(SESSION, name)
+    for one in store.credentials(PUSH):
+        if one.grant.get("session") == name:
+            store.drop_credential(PUSH, one.name)
 
 
 def find_viewer(store: Store, secret: str, kind: str) -> Viewer | None:

@@ -112,7 +112,7 @@ class AuthorizedReading:
 
     def counts(self) -> dict[str, int]:
         self.viewer.need(READ, "count jobs")
-        return self.registry.store.counts()
+        return self.registry.counts()
 
     def holders(self) -> list[Holder]:
         self.viewer.need(READ, "list workers")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 CANDIDATES_SHOWN = 10
 FEW_JOBS = 50
 """How many jobs of a label mam reads to see whether it was ever served."""
+MANY_JOBS, COUNTED_MS = 100_000, 10_000
+"""Counts of so many jobs are kept for this long."""
 
 
 class ReadingRegistry:
@@ -34,6 +36,7 @@ class ReadingRegistry:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._counted: tuple[int, dict[str, int]] | None = None
 
     def resolve(self, text: str) -> str:
         """The one job id that begins with `text`. An exact match wins over longer ids."""
@@ -67,6 +70,15 @@ class ReadingRegistry:
         found = self.get(job)
         kept = self.store.archived(found.job_id) if found.status.ended else None
         return self.store.events(found.job_id) if kept is None else kept.events
+
+    def counts(self) -> dict[str, int]:
+        """The number of jobs of each status. Counting very many takes long, so those may be some seconds old."""
+        now_ms = self.store.clock.now().wall_ms
+        if self._counted is not None and 0 <= now_ms - self._counted[0] < COUNTED_MS:
+            return self._counted[1]
+        found = self.store.counts()
+        self._counted = (now_ms, found) if sum(found.values()) >= MANY_JOBS else None
+        return found
 
     def select(self, query: Query) -> Iterator[Job]:
         return self.store.select(query)

@@ -47,6 +47,8 @@ class JobChange(Frozen):
     """The new status, if it changed."""
     events: tuple[str, ...]
     """The names of its events."""
+    history: tuple[str, ...]
+    """The names of its history lines."""
     data: bytes
     """The JSON of it."""
 
@@ -206,14 +208,15 @@ class JournalHub:
         label, agent = self._names_of(entry.job_id, fields)
         payloads = [line["payload"] for line in entry.lines if line["event"] == "published" and "payload" in line]
         status = fields.get("status")
+        history = tuple(str(line["event"]) for line in entry.lines)
         data = {
             "position": position_text(self.epoch, entry.number), "job_id": entry.job_id, "label": label,
             "agent": agent, "status": status, "events": payloads,
-            "history": [line["event"] for line in entry.lines],
+            "history": history,
         }  # fmt: skip
         return JobChange(
             number=entry.number, job_id=entry.job_id, label=label, agent=agent, status=status,
-            events=tuple(str(payload.get("event")) for payload in payloads), data=to_bytes(data),
+            events=tuple(str(payload.get("event")) for payload in payloads), history=history, data=to_bytes(data),
         )  # fmt: skip
 
     def _names_of(self, job_id: str, fields: Json) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from mam.jobs.question import DENY, PERMISSION, open_questions, question_id
 from mam.jobs.status import COMPLETED, RUNNING, Status
 from mam.questions import Asked
 from mam.serve.pages import ansi, markdown
-from mam.serve.pages.actions import Action, actions_of, apply_command, continue_hindrance, short_id
+from mam.serve.pages.actions import Action, actions_of, apply_action, continue_hindrance, short_id
 from mam.serve.pages.artifacts import ArtifactRow, artifact_rows
 from mam.serve.pages.asking import QuestionRow, question_row
 from mam.serve.pages.conversation_blocks import ConversationBlocks, blocks_of
@@ -77,7 +77,7 @@ class JobPage(Frozen):
     result: Markup
     reason: str
     changes: str
-    apply_command: str
+    apply: Action | None
     claimed: tuple[Fact, ...]
     found: tuple[Fact, ...]
     judged: tuple[Fact, ...]
@@ -122,7 +122,7 @@ def job_page(
         questions=tuple(question_row(Asked(job=job, question=one), now_ms, said) for one in open_questions(job)),
         result=markdown.to_html(job.result) if job.result else Markup(),
         reason=many_lines(job.reason) if job.reason and job.status is not COMPLETED else "",
-        changes=_changes(job), apply_command=apply_command(job) or "",
+        changes=_changes(job), apply=apply_action(job, registry.viewer),
         claimed=claimed(job), found=found(job), judged=judged(job, now_ms),
         strip=strip_of(registry.history(job.job_id), now_ms), conversation=conversation, output=output, window=window,
         composer=_composer(registry, job), review=review_of(registry, job, file) if with_diff else None,

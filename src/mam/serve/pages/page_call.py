@@ -169,7 +169,9 @@ _DONE = {
     "continue": "continued; this is the new job", "review": "sent back with your review; this is the new job",
     "new": "registered", "allow": "allowed once", "deny": "denied", "always": "allowed for the rest of this job",
     "answer": "answered", "drain": "asked to finish its jobs and exit", "stop": "asked to stop",
-    "pause": "paused", "resume": "resumed",
+    "stop_session": "stopped", "pause": "paused", "resume": "resumed", "subscribe": "notified from now on",
+    "apply": "applied to the checkout in which the job was registered",
+    "remove": "removed; this browser is not notified any more",
 }  # fmt: skip
 
 
