@@ -101,7 +101,7 @@ def test_the_next_steps_fit_the_job() -> None:
         assert "result" in steps(in_status(status).replace(result="x"))
 
 
-def test_a_real_job(mam: Mam) -> None:
+def test_it_shows_jobs_of_a_real_store(mam: Mam) -> None:
     mam("init")
     mam("show").failed(1, "no job", "mam run")
     parent = mam.register("first")

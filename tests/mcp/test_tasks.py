@@ -181,7 +181,7 @@ def test_permissions_are_answered_elsewhere_unless_the_user_says_so(mam: Mam) ->
     assert mam("get", job, "--json").json["questions"][0]["answer"] == "allow"
 
 
-def test_nobody_allows_what_a_form_cannot_show_whole(mam: Mam) -> None:
+def test_a_form_that_cannot_show_all_allows_nothing(mam: Mam) -> None:
     job = mam("register", "p", "--agent", "codex").line
     mam("pick", "-s", "codex")
     _ask_permission(mam, job, command=f"echo {'x' * 5_000}; git push --force")
@@ -245,7 +245,7 @@ def test_a_stream_tells_of_tasks_and_resources(mam: Mam) -> None:
         assert message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == stream
 
 
-def test_a_subscription_of_the_old_form(mam: Mam) -> None:
+def test_a_subscription_of_the_old_form_works(mam: Mam) -> None:
     job = mam("register", "p", "--agent", "codex").line
     with mcp(mam, version=OLD) as client:
         assert client.ask("resources/subscribe", {"uri": f"mam://jobs/{job}"}) == {}
