@@ -53,7 +53,7 @@ agents:
 ALONE = $(VENV)/bin/python -m tests.real_agents.alone $(VENV)/bin/python -m
 
 test-agents: $(VENV)/.dev agents needs
-	$(ALONE) pytest tests/real_agents $(ARGS)
+	$(ALONE) pytest tests/real_agents -n auto --dist worksteal $(ARGS)
 
 test-agents-few: $(VENV)/.dev agents
 	$(ALONE) pytest tests/real_agents -m few -n auto $(ARGS)

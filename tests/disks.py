@@ -32,7 +32,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def own_disk(tmp_path: Path) -> Iterator[Path]:
-    """One on which nobody else makes files."""
+    """A disk on which no other process makes files."""
     with mounted(tmp_path, "64m") as disk:
         yield disk
 

@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def _administrator() -> list[str] | None:
-    """What stands before a command that may install packages; None where there is no such command."""
+    """The words before a command that may install packages; None if there is no such command."""
     if shutil.which("apt-get") is None:
         return None
     if os.geteuid() == 0:

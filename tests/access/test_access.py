@@ -21,6 +21,7 @@ from mam.access.viewer import LOCAL_TOKEN, Viewer, local_viewer
 from mam.errors import BadInput, ClaimLost, KeyReused, NoSuchWorker, NotAllowed, NotLoggedIn, Refused, UnknownJob
 from mam.jobs.credential import CODE, SESSION, TOKEN
 from mam.jobs.edit import Edit
+from mam.jobs.pause import Pause
 from mam.jobs.question import Draft
 from mam.jobs.status import CANCELLED, COMPLETED, PENDING
 from mam.registry import Registry
@@ -99,7 +100,8 @@ def test_a_token_names_its_viewer_until_it_is_revoked(store: MemoryStore) -> Non
     made = create_token(store, "phone", check_grant(["read"]))
 
     found = find_viewer(store, made.secret, TOKEN)
-    assert found == Viewer(name="phone", grant=check_grant(["read"]), token="phone")
+    assert found is not None
+    assert (found.name, found.grant) == ("phone", check_grant(["read"]))
     assert made.secret not in repr(store.credentials(TOKEN))
     assert find_viewer(store, made.secret, SESSION) is None
 
@@ -257,6 +259,35 @@ def test_a_token_sees_and_changes_only_the_jobs_that_it_registered(registry: Reg
     with pytest.raises(NotAllowed, match="did not register"):
         rights(registry, "read,submit").cancel(other.job_id)
     assert mine.cancel(job.job_id).status is CANCELLED
+
+
+def test_a_token_made_again_under_a_name_does_not_own_the_jobs_of_the_old_one(store: MemoryStore) -> None:
+    registry = Registry(store)
+    found = list[AuthorizedRegistry]()
+    for _ in range(2):
+        made = create_token(store, "ci", check_grant(["submit"]))
+        viewer = find_viewer(store, made.secret, TOKEN)
+        assert viewer is not None
+        found.append(AuthorizedRegistry(registry, viewer))
+        if len(found) == 1:
+            job = found[0].register(prompt="x", agent="codex").job
+            assert found[0].get(job.job_id) == job
+            revoke_token(store, "ci")
+    with pytest.raises(UnknownJob):
+        found[1].get(job.job_id)
+
+
+def test_an_explanation_names_no_job_that_the_token_may_not_see(registry: Registry) -> None:
+    mine = rights(registry, "submit")
+    other = registry.register(prompt="x", agent="codex", exclusive="deploy").job
+    registry.pick("codex", owner="w")
+    job = mine.register(prompt="x", agent="codex", exclusive="deploy").job
+    registry.pause(Pause(agent="codex", label=None, until=None, reason="limit", probe=other.job_id))
+
+    told = [*mine.explain(job.job_id)[1], *mine.overview(job.job_id).why]
+    assert other.job_id not in " ".join(told)
+    assert "Another job runs under the same exclusive key 'deploy'; only one may." in told
+    assert any(other.job_id in sentence for sentence in rights(registry, "read").explain(job.job_id)[1])
 
 
 def test_a_retry_and_a_continuation_belong_to_the_same_token(registry: Registry) -> None:

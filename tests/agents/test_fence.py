@@ -90,7 +90,7 @@ def test_a_new_generation_announces_itself_before_its_first_claim(mam: Mam, stor
     assert "1 job of the previous generation can be claimed again" in ran.stderr
     assert mam("status", job).line == "pending"
     mam("pick", "-s", LABEL, **first).failed(4, first["MAM_GENERATION"])
-    assert mam("pick", "-s", LABEL).line == job, "anybody may have it, a session or not"
+    assert mam("pick", "-s", LABEL).line == job, "any worker may claim it, in a session or not"
 
 
 def test_the_store_refuses_it_even_where_the_directory_has_forgotten(mam: Mam, store: str) -> None:

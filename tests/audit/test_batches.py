@@ -52,7 +52,7 @@ def test_a_log_that_was_removed_after_the_reading_misses_nothing(
 
 
 def test_a_log_removed_during_a_wait_is_recreated(logs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lock of a directory that is gone keeps nobody out."""
+    """The lock of a removed directory excludes no process."""
     flock = fcntl.flock
     calls: list[int] = []
 

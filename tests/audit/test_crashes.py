@@ -42,7 +42,7 @@ def write_half(descriptor: int, data: bytes) -> int:
 
 
 def counted_write(descriptor: int, data: bytes) -> int:
-    raise NotImplementedError  # stands for os.write as the killer has wrapped it
+    raise NotImplementedError  # replaced by os.write as the killer has wrapped it
 
 
 @pytest.mark.parametrize("writes", ["whole", "halved"])

@@ -117,7 +117,7 @@ def test_the_same_entry_may_be_another_act(place: Place, logs_dir: Path) -> None
 
 
 def test_as_many_acts_as_were_undone_do_not_hide_it(place: Place, logs_dir: Path) -> None:
-    """The journal ends with the same number as before, and nobody looked meanwhile."""
+    """The journal ends with the same number as before, and no process has read it meanwhile."""
     job = place.registry.register(prompt="one", agent="a").job.job_id
     place.back_up("backup")
     tell(place.registry, job, "1", "2", "3")

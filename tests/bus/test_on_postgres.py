@@ -138,7 +138,7 @@ def test_two_relays_take_turns_and_killed_ones_lose_nothing(
     wait_until_sent(store, broker)
 
     assert (code, set(numbers(out))) == (0, stored(store))
-    assert len(numbers(out)) == len(set(numbers(out))), "nothing is told twice"
+    assert len(numbers(out)) == len(set(numbers(out))), "no event is printed twice"
     assert [process.poll() for process in relays] == [None, None]
 
 

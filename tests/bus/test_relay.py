@@ -173,7 +173,7 @@ def test_a_new_journal_is_sent_from_its_beginning(mam_mqtt: Mam, broker: Mosquit
 
 
 def test_a_lost_relay_sends_the_last_event_of_each_job(mam_mqtt: Mam, broker: Mosquitto) -> None:
-    """Nobody sent for longer than the retention, and `mam prune` has summarised the journal."""
+    """No relay ran for longer than the retention, and `mam prune` has summarised the journal."""
     from mam.maintenance.retention import Retention, prune
     from mam.registry import Registry
 

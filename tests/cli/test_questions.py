@@ -28,7 +28,7 @@ def test_a_question_is_listed_explained_and_answered(mam: Mam) -> None:
     (row,) = mam("questions").out.splitlines()
     assert row.split("\t")[0] == f"{job[:8]}.1"
     assert row.endswith("question\tWhich database?")
-    assert f"It asks a person (question {job[:8]}.1): Which database?." in mam("explain", job).out
+    assert f"It asks a person: Which database? `mam answer {job[:8]}.1`" in mam("explain", job).out
     (found,) = mam("questions", "--json").json
     assert (found["id"], found["choices"], found["attempt"]) == (f"{job}.1", ["sqlite", "postgres"], 1)
     mam("answer", job, "oracle").failed(2, "none of the choices", "sqlite, postgres")

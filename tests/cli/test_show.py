@@ -1,4 +1,4 @@
-"""`mam show`: everything about a job at one look."""
+"""`mam show`: the overview of a job."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ def full_job(status: Status, text: str = "fine") -> Job:
         prompt=text, result=text, agent_session=text, reason=text, owner=text, parent_id="ab" * 16,
         validation={"script": f"/home/{text}/check.sh"},
         run={"host": text, "place": f"/home/{text}", "wall_seconds": 431.2,
-             "changes": {"files": 1, "added": 6, "removed": 2, "branch": text},
+             "changes": {"files": 1, "added": 6, "removed": 2, "branch": text, "shared": True},
              "agent": {"session": text, "version": text, "cost_usd": 0.31, "tokens": {"input": 40_000, "output": 900}}},
         checks={"artifacts": [{"path": text, "size": 2048}], "problem": text,
                 "script": {"exit_code": 1, "output": f"{text}\n{text}"}},
         seen={"by": text, "at": "2026-06-19T09:30:00Z"},
+        applied={"by": text, "at": "2026-06-19T09:30:00Z", "how": "merge", "branch": text},
     )  # fmt: skip
 
 
@@ -62,7 +63,8 @@ def test_every_section_is_there(status: Status) -> None:
     overview = Overview(job=full_job(status), why=["It is so."], state=STATE, chain=relatives, children=9)
     text = "\n".join(shown(overview))
     for words in ("It is so.", "1 file +6 -2 on branch fine", "check.sh ended with 1", "41k tokens · $0.31",
-                  "7 min", "parent of cdcdcdcd  running", "after x  gone", "… and 8 more", "by fine",
+                  "may include others' changes", "✓ applied to fine by fine, ", "7 min",
+                  "parent of cdcdcdcd  running", "after x  gone", "… and 8 more", "by fine",
                   "fine  2.0 KiB"):  # fmt: skip
         assert words in text
     assert json.loads(json.dumps(overview.to_json()))["cost"] == {

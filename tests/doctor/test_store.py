@@ -8,15 +8,12 @@ import shutil
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import apsw
 import pytest
 
 from tests.doctor.doctor_command import Doctor
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_sound_store_is_sound_and_stays_as_it_is(doctor: Doctor) -> None:
@@ -77,6 +74,20 @@ def test_record_files_that_another_program_wrote_are_named(doctor: Doctor, how: 
     found.sound()
     assert found.one("records", "note")["mend"] == f"mam adopt {job_id}"
     assert doctor("adopt", job_id).code == 0
+    assert doctor.run().one("records", "fine")
+
+
+def test_a_database_that_is_older_than_its_files_is_wrong_until_it_is_rebuilt(doctor: Doctor) -> None:
+    job_id = doctor.register("x")
+    database = doctor.inside / "registry.db"
+    backup = {suffix: Path(f"{database}{suffix}").read_bytes() for suffix in ("", "-wal")}
+    assert doctor("cancel", job_id).code == 0
+    Path(f"{database}-shm").unlink()
+    for suffix, content in backup.items():
+        Path(f"{database}{suffix}").write_bytes(content)
+    found = doctor.run().one("records", "wrong")
+    assert (found["mend"], job_id in found["what"]) == ("mam rebuild", True)
+    assert doctor("rebuild").code == 0
     assert doctor.run().one("records", "fine")
 
 

@@ -24,7 +24,7 @@ FAREWELL, WELL = b"farewell", b"."
 
 
 class JumpingClock:
-    """The system's clock, with a wall clock that somebody sets while everybody works."""
+    """The system's clock, with a wall clock that the test sets while the processes work."""
 
     def __init__(self, jump: mmap.mmap) -> None:
         self._jump = jump
@@ -45,15 +45,15 @@ def note(notes: int, what: list[Any]) -> None:
     os.write(notes, json.dumps(what).encode() + b"\n")
 
 
-class Asking(Protocol):
+class CallerProtocol(Protocol):
     def ask(self) -> None: ...
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
-class Brief:
-    """What one process is to do in one history."""
+class CallerTask:
+    """The calls that one process makes in one history."""
 
     folder: str
     name: str
@@ -65,56 +65,56 @@ class Brief:
         return random.Random(self.name)
 
 
-MakeAsker = Callable[[Brief, "Clock", int], Asking]
-"""With this clock, and where to write down what it asks."""
+MakeCaller = Callable[[CallerTask, "Clock", int], CallerProtocol]
+"""Gets the clock, and the descriptor of the file for its notes."""
 
 
-class Crew:
-    """Processes that ask in one history after the other, until somebody kills them: most of what a history costs would
-    be their birth."""
+class CallerPool:
+    """Processes that take part in one history after another until the test kills them. Starting them for each history
+    would cost more than the history."""
 
-    def __init__(self, make_asker: MakeAsker) -> None:
-        self._make_asker = make_asker
-        self._idle: list[Member] = []
+    def __init__(self, make_caller: MakeCaller) -> None:
+        self._make_caller = make_caller
+        self._idle: list[CallerProcess] = []
         self.jump = mmap.mmap(-1, 4)
         self._clock: Clock = JumpingClock(self.jump)
 
-    def hire(self, brief: Brief) -> Member:
-        member = self._idle.pop() if self._idle else self._born()
-        member.line.send(json.dumps(vars(brief)).encode())
-        return member
+    def start(self, task: CallerTask) -> CallerProcess:
+        process = self._idle.pop() if self._idle else self._born()
+        process.line.send(json.dumps(vars(task)).encode())
+        return process
 
-    def is_done(self, member: Member) -> bool:
-        """Waits until it has asked its last, and keeps it; whether it went well."""
-        went_well = member.line.recv(1) == WELL
+    def is_done(self, process: CallerProcess) -> bool:
+        """Waits for its last call, and keeps the process for the next history. Returns whether it succeeded."""
+        went_well = process.line.recv(1) == WELL
         if went_well:
-            self._idle.append(member)
+            self._idle.append(process)
         else:
-            member.end()
+            process.end()
         return went_well
 
     def close(self) -> None:
         while self._idle:
             self._idle.pop().end()
 
-    def _born(self) -> Member:
+    def _born(self) -> CallerProcess:
         ours, theirs = socket.socketpair()
         process = forked()
         if process == 0:
             ours.close()
             self._work(theirs)
         theirs.close()
-        return Member(process, ours)
+        return CallerProcess(process, ours)
 
     def _work(self, line: socket.socket) -> None:
         try:
             while (told := line.recv(4096)) not in (FAREWELL, b""):
-                brief = Brief(**json.loads(told))
-                notes = os.open(f"{brief.folder}/notes-{brief.name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-                asker = self._make_asker(brief, self._clock, notes)
-                for _ in range(brief.asks):
-                    asker.ask()
-                asker.close()
+                task = CallerTask(**json.loads(told))
+                notes = os.open(f"{task.folder}/notes-{task.name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                caller = self._make_caller(task, self._clock, notes)
+                for _ in range(task.asks):
+                    caller.ask()
+                caller.close()
                 os.close(notes)
                 line.send(WELL)
         except BaseException:
@@ -123,15 +123,15 @@ class Crew:
         os._exit(0)
 
 
-class Member:
-    """One process of a crew."""
+class CallerProcess:
+    """One process of the pool."""
 
     def __init__(self, process: int, line: socket.socket) -> None:
         self.process = process
         self.line = line
 
     def end(self) -> None:
-        """At once if it waits for more to do. To close the line would not be enough: its siblings have it too."""
+        """At once if it waits for a task. Closing the socket would not be enough: its siblings hold it too."""
         with suppress(OSError):
             self.line.send(FAREWELL)
         self.line.close()

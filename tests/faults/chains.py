@@ -19,33 +19,33 @@ from typing import Any
 
 from mam.registry import Registry
 from mam.stores.port import Entry
-from tests.faults.invariants import Told, check_files, check_no_problems
+from tests.faults.invariants import FoldedJournal, check_files, check_no_problems
 from tests.faults.killing import forked
-from tests.faults.random_life import Life
-from tests.faults.store_kinds import Home
+from tests.faults.random_life import RandomUser
+from tests.faults.store_kinds import StoreKind
 
 JUDGED, THOROUGH = 4, 100
-"""Every so-manyth process judges what it finds: the jobs that the journal has named since and a few others, or all."""
+"""Every fourth process checks the jobs that the journal has named since and a few others; every hundredth, all jobs."""
 NEVER = 1 << 60
 
 
 class Chain:
-    """One store at one seam. The seam is arranged once for this process and all its children: one chain a process."""
+    """One store at one seam. The seam is installed once for this process and all its children: one chain a process."""
 
-    def __init__(self, home: Home, seam: str, place: Path, seed: int) -> None:
-        self._home = home
+    def __init__(self, store_kind: StoreKind, seam: str, place: Path, seed: int) -> None:
+        self._store_kind = store_kind
         self._place = place
         self._seed = seed
         self._chance = random.Random(f"chain {seed}")
         self._left = NEVER
-        self._told = Told()
+        self._folded = FoldedJournal()
         self._acknowledged = 0
         self._acts = 0
         self._step = 0
         self._turns = 0
         self.kills = 0
-        home.make(place)
-        self._kept = home.seams[seam](self._count)
+        store_kind.make(place)
+        self._kept = store_kind.seams[seam](self._count)
 
     def run(self, kills: int) -> int:
         while self.kills < kills:
@@ -91,7 +91,7 @@ class Chain:
                 case str() as complaint:
                     raise AssertionError(f"{self.where}: {complaint}")
                 case tail:
-                    self._told.fold(Entry(**entry) for entry in tail)
+                    self._folded.fold(Entry(**entry) for entry in tail)
 
     # -- in the child ----------------------------------------------------------------------------------------------
 
@@ -99,15 +99,15 @@ class Chain:
         try:
             if recovering:
                 self._left = last_step
-            store = self._home.open(self._place)
+            store = self._store_kind.open(self._place)
             store.end_offset()
             self._left = NEVER
             if thorough or self._turns % JUDGED == 0:
-                tail = self._told.follow(store)
+                tail = self._folded.follow(store)
                 self._judge(store, tail, thorough=thorough)
                 os.write(writer, marshal.dumps([entry.as_dict() for entry in tail]))
             if not recovering:
-                life = Life(Registry(store), f"{self._seed} {self._acts}", self._told)
+                life = RandomUser(Registry(store), f"{self._seed} {self._acts}", self._folded)
                 self._left = last_step
                 life.act()
                 self._left = NEVER
@@ -118,16 +118,16 @@ class Chain:
         os._exit(0)
 
     def _judge(self, store: Any, tail: list[Entry], *, thorough: bool) -> None:
-        told = self._told
-        assert told.number >= self._acknowledged, f"{self._acknowledged} were acknowledged, {told.number} are there"
+        folded = self._folded
+        assert folded.number >= self._acknowledged, f"{self._acknowledged} were acknowledged, {folded.number} are there"
         if thorough:
-            again = Told()
+            again = FoldedJournal()
             again.follow(store)
-            assert (again.records, again.archived) == (told.records, told.archived), "the journal tells another story"
-            told.check_everything(store)
-            check_files(self._home, self._place, store)
+            assert (again.records, again.archived) == (folded.records, folded.archived), "the journal has changed"
+            folded.check_everything(store)
+            check_files(self._store_kind, self._place, store)
             return
-        some = self._chance.sample(sorted(told.records), min(2, len(told.records)))
+        some = self._chance.sample(sorted(folded.records), min(2, len(folded.records)))
         for job_id in {*some, *(entry.job_id for entry in tail)}:
-            told.check_job(store, job_id)
+            folded.check_job(store, job_id)
         check_no_problems(store)

@@ -21,10 +21,10 @@ with_every_damage = pytest.mark.parametrize("damage", DAMAGES)
 def damaged(
     origin: Path, name: str, damage: str, stride: int, upto: int = 1 << 30
 ) -> Iterator[tuple[int, Path, bytes]]:
-    """The place with one file spoilt at each byte in turn, or at each so-manyth; and what that file holds now."""
+    """The directory with one file damaged at each byte, or each Nth byte, in turn; and the content of that file."""
     wreck = origin.parent / "wreck"
     data = (origin / name).read_bytes()
-    assert data, f"{name} has no byte that could be spoilt"
+    assert data, f"{name} has no byte to damage"
     for at in range(0, min(len(data), upto), max(1, stride // DOSE)):
         copied(origin, wreck)
         spoilt = DAMAGES[damage](data, at)

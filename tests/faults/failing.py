@@ -17,8 +17,8 @@ READING = ("read", "pread", "listdir", "scandir")
 _OF_SQLITE = {errno.ENOSPC: apsw.FullError, errno.EROFS: apsw.ReadOnlyError, errno.EMFILE: apsw.CantOpenError}
 
 
-class Once:
-    """Fails at the Nth call, and only there; `reached` says whether there was one."""
+class FailAt:
+    """Fails at the Nth call only; `reached` reports whether there was an Nth call."""
 
     def __init__(self, nth: int, code: int) -> None:
         self._left = nth
@@ -40,8 +40,8 @@ class Once:
 
 
 @contextmanager
-def calls_fail(fails: Once) -> Iterator[None]:
-    """Of the system, as the files store makes them. A close that fails has closed all the same."""
+def calls_fail(fails: FailAt) -> Iterator[None]:
+    """The system calls of the files store fail. A close that fails has closed the file."""
     real = {name: getattr(os, name) for name in (*SYSTEM_CALLS, *READING)}
 
     def maybe(name: str) -> Callable[..., Any]:
@@ -65,8 +65,8 @@ def calls_fail(fails: Once) -> Iterator[None]:
 
 
 @contextmanager
-def writes_fail(fails: Once) -> Iterator[None]:
-    """Below SQLite: opening, reading, writing, syncing, cutting off."""
+def writes_fail(fails: FailAt) -> Iterator[None]:
+    """Calls below SQLite fail: open, read, write, sync, truncate."""
     error = _OF_SQLITE.get(fails.code, apsw.IOError)
 
     class File(apsw.VFSFile):

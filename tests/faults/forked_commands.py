@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.faults.store_kinds import Home
+from tests.faults.store_kinds import StoreKind
 from tests.faults.verbs import parted
 from tests.waiting import await_that
 
@@ -29,10 +29,10 @@ LARGEST = 1 << 16
 IMPORT = "import"
 
 
-class Brood:
-    """The process that forks; `run` gives the exit code of a command, or None when it was killed."""
+class CommandForker:
+    """The process that forks; `run` returns the exit code of a command, or None if it was killed."""
 
-    def __init__(self, home: Home, folder: Path) -> None:
+    def __init__(self, store_kind: StoreKind, folder: Path) -> None:
         from tests.needs import program  # not for the process that forks
 
         self._strace = program("strace")
@@ -40,7 +40,8 @@ class Brood:
         environment = {
             **{name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ},
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONDONTWRITEBYTECODE": "1",
-            "HOME": str(folder / "home"), "MAM_STORE": home.address(folder), "MAM_AGENTS_DIR": str(folder / "agents"),
+            "HOME": str(folder / "home"), "MAM_STORE": store_kind.address(folder),
+            "MAM_AGENTS_DIR": str(folder / "agents"),
             "DELEGATE_JOB_LOGS_DIR": str(folder / "logs"),
         }  # fmt: skip
         (folder / "home").mkdir()
@@ -70,8 +71,8 @@ class Brood:
 
     @contextmanager
     def killed_at(self, moments: dict[str, int]) -> Iterator[None]:
-        """Whichever comes first: the Nth time that a command makes this call or that one."""
-        self._answer(IMPORT)  # not while its own calls are counted too
+        """Kills at the Nth time that a command makes one of these calls, at the first of them."""
+        self._answer(IMPORT)  # strace would also count its own calls
         inject = ["-e", f"trace={','.join(moments)}"]
         for call, nth in moments.items():
             inject += ["-e", f"inject={call}:signal=SIGKILL:when={nth}"]
@@ -131,7 +132,7 @@ def _be_the_command(command: str, parent: socket.socket) -> None:
 
 
 def _import_what_they_needed(children: socket.socket) -> None:
-    """Once, here: the next child then opens nothing but what its command needs."""
+    """Imports once, here, so that the next child opens only what its command needs."""
     with suppress(BlockingIOError):
         for name in children.recv(LARGEST, socket.MSG_DONTWAIT).decode().split():
             with suppress(ImportError):

@@ -21,8 +21,8 @@ from mam.errors import AlreadyRegistered, ClaimLost, MamError, StoreUnavailable,
 from mam.registry import Registry
 from mam.stores.port import ClaimRequest, Query
 from mam.util.clock import SystemClock
-from tests.faults.callers import Brief, Crew, Member, note
-from tests.faults.invariants import Told
+from tests.faults.callers import CallerPool, CallerProcess, CallerTask, note
+from tests.faults.invariants import FoldedJournal
 from tests.faults.linearizability import EXISTS, LOST, REFUSED, UNKNOWN, Call, linearizable
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 LEASE = 0.06
 SLACK = 0.005
-"""Leases are kept in whole milliseconds."""
+"""The store rounds leases to whole milliseconds."""
 LABEL = "crowd"
 JOBS = tuple(f"job-{number}" for number in range(6))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that chance decides about a history comes from its seed; what the machine adds is its own."""
+    """The seed decides every random choice of a history; the timing of the machine is not repeatable."""
 
     seed: int
     processes: int
@@ -49,21 +49,21 @@ class Plan:
 
     @classmethod
     def of(cls, seed: int) -> Plan:
-        """Most crowds are small, since a short history that is judged is worth more than a long one; some are not, and
-        some have but one job, so that nobody can be out of the others' way."""
+        """Most histories have few processes, because many short histories find more than a long one. Some have many
+        processes, and some have only one job, for which all processes compete."""
         chance = random.Random(seed)
         return cls(
             seed=seed, processes=chance.randint(8, 32 if seed % 8 == 0 else 10), jobs=1 if seed % 4 == 1 else 6
         )  # fmt: skip
 
 
-class Asker:
-    """One process of the crowd."""
+class Caller:
+    """The calls of one process."""
 
-    def __init__(self, store: Store, brief: Brief, notes: int) -> None:
+    def __init__(self, store: Store, task: CallerTask, notes: int) -> None:
         self._registry = Registry(store)
-        self._jobs = JOBS[: brief.jobs]
-        self._chance = brief.chance
+        self._jobs = JOBS[: task.jobs]
+        self._chance = task.chance
         self._notes = notes
         self._held: dict[str, int] = {}
         self._seen: dict[str, int] = {}
@@ -108,7 +108,7 @@ class Asker:
         try:
             job = do()
         except StoreUnavailable:
-            return  # whether it happened, nobody knows
+            return  # it is unknown whether the call took effect
         except MamError as refused:
             answer: Any = _word(refused)
         else:
@@ -144,66 +144,68 @@ def _word(refused: MamError) -> str:
     return UNKNOWN if isinstance(refused, UnknownJob) else REFUSED
 
 
-class Crowd:
-    """The processes of one history, and what is done to them."""
+class DisturbedCallers:
+    """The processes of one history, which the test kills, stops and gives wrong times."""
 
-    def __init__(self, crew: Crew, folder: Path, plan: Plan, in_the_middle: Callable[[], None] = lambda: None) -> None:
-        self._crew = crew
+    def __init__(
+        self, pool: CallerPool, folder: Path, plan: Plan, in_the_middle: Callable[[], None] = lambda: None
+    ) -> None:
+        self._pool = pool
         self._in_the_middle = in_the_middle
         self._folder = folder
         self._plan = plan
         self._chance = random.Random(plan.seed)
-        self._alive: list[Member] = []
+        self._alive: list[CallerProcess] = []
         self._born = 0
 
     def live(self) -> None:
-        """Until the last one has asked its last."""
-        self._crew.jump[:4] = bytes(4)
+        """Runs until the last process has made its last call."""
+        self._pool.jump[:4] = bytes(4)
         try:
             for _ in range(self._plan.processes):
-                self._hire()
+                self._start()
             for fault in range(self._plan.faults):
                 if fault == self._plan.faults // 2:
                     self._in_the_middle()
                 time.sleep(self._chance.uniform(0, LEASE / 3))  # the random moment is the point
                 self._chance.choice((self._kill, self._kill, self._stop, self._set_clock))()
         finally:
-            failed = [member for member in self._alive if not self._crew.is_done(member)]
-        assert not failed, f"{len(failed)} of the crowd failed"
+            failed = [process for process in self._alive if not self._pool.is_done(process)]
+        assert not failed, f"{len(failed)} processes failed"
 
     def calls(self) -> dict[str, list[Call]]:
-        """What was asked of each job, or whatever else has a name."""
+        """The calls on each job, or on each name of a session."""
         told: dict[str, list[Call]] = {}
         for notes in sorted(self._folder.glob("notes-*")):
             for name, call in _calls(notes):
                 told.setdefault(name, []).append(call)
         return told
 
-    def _hire(self) -> None:
+    def _start(self) -> None:
         self._born += 1
         name, plan = f"{self._plan.seed} {self._born}", self._plan
-        brief = Brief(folder=str(self._folder), name=name, jobs=plan.jobs, asks=plan.asks)
-        self._alive.append(self._crew.hire(brief))
+        task = CallerTask(folder=str(self._folder), name=name, jobs=plan.jobs, asks=plan.asks)
+        self._alive.append(self._pool.start(task))
 
     def _kill(self) -> None:
         victim = self._alive.pop(self._chance.randrange(len(self._alive)))
         os.kill(victim.process, signal.SIGKILL)
         victim.end()
-        self._hire()
+        self._start()
 
     def _stop(self) -> None:
-        """For longer than its lease, and then on as if nothing had been."""
+        """Stops a process for longer than its lease, and continues it."""
         victim = self._chance.choice(self._alive).process
         os.kill(victim, signal.SIGSTOP)
-        time.sleep(LEASE * 1.2)  # it is the passing of time that is tested
+        time.sleep(LEASE * 1.2)  # the test is about time that passes
         os.kill(victim, signal.SIGCONT)
 
     def _set_clock(self) -> None:
-        self._crew.jump[:4] = self._chance.choice((-86400, -3600, 0, 3600, 86400)).to_bytes(4, "little", signed=True)
+        self._pool.jump[:4] = self._chance.choice((-86400, -3600, 0, 3600, 86400)).to_bytes(4, "little", signed=True)
 
 
 def _calls(notes: Path) -> list[tuple[str, Call]]:
-    """Asked and told come in turn; the last may have been cut off in the middle."""
+    """Calls and answers alternate in the file; the last line may be incomplete."""
     lines = [json.loads(line) for line in notes.read_bytes().split(b"\n")[:-1]]
     calls = []
     for place, line in enumerate(lines):
@@ -225,7 +227,7 @@ OpenStore = Callable[[Path, "Clock"], "Store"]
 
 
 class Histories:
-    """Of jobs in one kind of store.
+    """Histories of jobs in one kind of store.
 
     With `skips_locked` a claim may come back empty because another act held the job for a moment, as on PostgreSQL.
     `in_the_middle` is called after half of the faults of each history.
@@ -237,34 +239,34 @@ class Histories:
         self._in_the_middle = in_the_middle
         self._open_store = open_store
         self._skips_locked = skips_locked
-        self._crew = Crew(lambda brief, clock, notes: Asker(open_store(Path(brief.folder), clock), brief, notes))
+        self._pool = CallerPool(lambda task, clock, notes: Caller(open_store(Path(task.folder), clock), task, notes))
 
     def close(self) -> None:
-        self._crew.close()
+        self._pool.close()
 
     def judged(self, folder: Path, plan: Plan) -> int:
-        """Lives a history and judges it; how many calls it had."""
-        crowd = Crowd(self._crew, folder, plan, self._in_the_middle)
-        crowd.live()
+        """Runs a history and checks it. Returns the number of its calls."""
+        callers = DisturbedCallers(self._pool, folder, plan, self._in_the_middle)
+        callers.live()
         store = self._open_store(folder, SystemClock())
         try:
-            calls = {job_id: list[Call]() for job_id in JOBS[: plan.jobs]} | crowd.calls()
+            calls = {job_id: list[Call]() for job_id in JOBS[: plan.jobs]} | callers.calls()
             for job_id, asked in calls.items():
                 asked = [*asked, _last_look(store, job_id)]
                 if self._skips_locked:
                     asked = [call for call in asked if (call.verb, call.answer) != ("claim", REFUSED)]
-                assert linearizable(asked), _told(plan, job_id, asked)
-            told = Told(gapless=not self._skips_locked)
-            told.follow(store)
-            told.check_everything(store)
+                assert linearizable(asked), _folded(plan, job_id, asked)
+            folded = FoldedJournal(gapless=not self._skips_locked)
+            folded.follow(store)
+            folded.check_everything(store)
             _check_that_it_goes_on(store)
             return sum(map(len, calls.values()))
         finally:
             store.close()
 
 
-def _told(plan: Plan, job_id: str, calls: list[Call]) -> str:
-    """In the order in which they were asked, for a person to find the one that cannot be."""
+def _folded(plan: Plan, job_id: str, calls: list[Call]) -> str:
+    """In the order of the calls, so that a person finds the impossible one."""
     lines = [str(call) for call in sorted(calls, key=lambda call: call.asked)]
     return "\n".join((f"no order explains {job_id}, seed {plan.seed}, {plan.processes} processes:", *lines))
 

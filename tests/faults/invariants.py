@@ -10,33 +10,33 @@ from typing import TYPE_CHECKING, Any
 from mam.stores.files.records import read_stamp
 from mam.stores.files.store import FilesStore
 from mam.stores.port import Query
-from tests.faults.store_kinds import Home
+from tests.faults.store_kinds import StoreKind
 
 if TYPE_CHECKING:
     from mam.stores.port import Entry, Store
-    from tests.stories import Cast, Story
+    from tests.sample_jobs import JobHistory, SampleJobs
 
 MOVES = {
     "pending": ("running", "waiting", "error", "cancelled"),
     "waiting": ("pending", "error", "cancelled"),
     "running": ("completed", "error", "waiting", "pending", "cancelled"),
 }
-"""As the contract has them; written down once more, since the product's own table may be what is wrong."""
+"""The transitions of the contract. They are repeated here because the product's own table may be wrong."""
 
 
-class Told:
-    """What a journal has told so far, folded in the plainest way; it follows one store from kill to kill."""
+class FoldedJournal:
+    """The records that result from a journal, folded in the simplest way. It follows one store from kill to kill."""
 
     def __init__(self, *, gapless: bool = True) -> None:
-        """PostgreSQL numbers entries before it knows in which order, and whether at all, they become true."""
+        """PostgreSQL numbers an entry before it commits, so its numbers may have gaps."""
         self._gapless = gapless
         self.offset: str | None = None
         self.number = 0
         self.records: dict[str, dict[str, Any]] = {}
         self.archived: set[str] = set()
 
-    def copied(self) -> Told:
-        other = Told(gapless=self._gapless)
+    def copied(self) -> FoldedJournal:
+        other = FoldedJournal(gapless=self._gapless)
         other.offset, other.number, other.archived = self.offset, self.number, {*self.archived}
         other.records = {job_id: {**record} for job_id, record in self.records.items()}
         return other
@@ -60,7 +60,7 @@ class Told:
                 self.records.setdefault(entry.job_id, {}).update(entry.fields)
 
     def check_job(self, store: Store, job_id: str) -> None:
-        """Its record is what the journal says, all its numbers are accounted for, and it has ended once at most."""
+        """The record agrees with the journal, the event numbers have no gap, and the job has ended at most once."""
         if job_id in self.archived:
             kept = store.archived(job_id)
             assert kept is not None, f"{job_id} left the registry and is not in the archive"
@@ -83,7 +83,7 @@ class Told:
 
 
 def _numbers(events: list[dict[str, Any]]) -> list[int]:
-    """A marker may stand for several."""
+    """A marker may cover several numbers."""
     return [number for event in events for number in range(event["seq"], event.get("upto", event["seq"]) + 1)]
 
 
@@ -98,26 +98,26 @@ def act(store: Store) -> None:
 
 
 def check_no_problems(store: Store) -> None:
-    """Nothing that mam left alone, and no file that differs from the registry, whoever was killed before."""
+    """mam has set nothing aside, and no file differs from the registry, whichever process was killed before."""
     problems = store.problems()
-    assert problems == [], f"what is left alone: {problems}"
+    assert problems == [], f"problems: {problems}"
 
 
-def check_store(home: Home, place: Path, store: Store) -> Told:
-    """Whole records, complete numbers, a journal that tells the same, no complaint and no leftover."""
-    told = Told()
-    told.follow(store)
-    told.check_everything(store)
-    check_files(home, place, store)
-    return told
+def check_store(store_kind: StoreKind, place: Path, store: Store) -> FoldedJournal:
+    """Records are whole, event numbers complete, the journal agrees, and there is no problem and no leftover file."""
+    folded = FoldedJournal()
+    folded.follow(store)
+    folded.check_everything(store)
+    check_files(store_kind, place, store)
+    return folded
 
 
-def check_files(home: Home, place: Path, store: Store) -> None:
-    """After an act of anyone the record files are the rows, and the event logs are the journal."""
-    if home.name != "files":
+def check_files(store_kind: StoreKind, place: Path, store: Store) -> None:
+    """After any process has acted, the record files equal the rows, and the event logs equal the journal."""
+    if store_kind.name != "files":
         return
     act(store)
-    path = home.path(place)
+    path = store_kind.path(place)
     jobs = {job.job_id: job for job in store.select(Query())}
     assert {file.stem for file in path.glob("*.json")} == jobs.keys(), "record files of other jobs"
     for job_id, job in jobs.items():
@@ -138,7 +138,7 @@ def without_stamp(text: bytes) -> dict[str, Any]:
 
 
 def logged_events(path: Path, job_id: str) -> list[dict[str, Any]]:
-    """Every line of its event log, which must be whole."""
+    """Every line of the job's event log, which must be whole."""
     file = path / f"{job_id}.events.log"
     return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
 
@@ -148,21 +148,21 @@ def version_of(store: Store, job_id: str) -> int | None:
     return store.versions([job_id]).get(job_id)
 
 
-def check_story(expected: Story, told: Story, *, acknowledged: bool) -> None:
-    """All of the verb if it was acknowledged; else all of some of its acts, from the first on, and none in part."""
-    assert not acknowledged or told == expected, f"acknowledged, and not there: {told}"
+def check_history(expected: JobHistory, told: JobHistory, *, acknowledged: bool) -> None:
+    """An acknowledged verb is complete. Otherwise some of its acts are there, from the first on, each complete."""
+    assert not acknowledged or told == expected, f"acknowledged, but missing: {told}"
     beginnings = [expected[:acts] for acts in range(len(expected) + 1)]
-    assert told in beginnings, f"told in part, or otherwise: {told}"
+    assert told in beginnings, f"incomplete or different: {told}"
 
 
-def looked_at(home: Home, place: Path, cast: Cast) -> Story:
-    """What the next process finds there: a sound store, and this story."""
-    if home.name == "files":
-        for job_id in cast.job_ids:
-            assert (home.path(place) / f"{job_id}.json").exists(), f"job {job_id} has no record file"
-    store = home.open(place)
+def looked_at(store_kind: StoreKind, place: Path, sample: SampleJobs) -> JobHistory:
+    """Checks the store as the next process finds it, and returns the history of the jobs."""
+    if store_kind.name == "files":
+        for job_id in sample.job_ids:
+            assert (store_kind.path(place) / f"{job_id}.json").exists(), f"job {job_id} has no record file"
+    store = store_kind.open(place)
     try:
-        check_store(home, place, store)
-        return cast.story(store)
+        check_store(store_kind, place, store)
+        return sample.history(store)
     finally:
         store.close()

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def alone(strike: str, on: str, detail: str, times: int, seed: int, folder: Path) -> int:
-    """How often it struck; raises what was found."""
+    """Returns how many faults it caused; raises if a promise was broken."""
     words = [strike, on, detail, str(seed), str(times), str(folder)]
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.faults.isolated", *words], cwd=ROOT, stdout=subprocess.PIPE,
@@ -33,7 +33,7 @@ def alone(strike: str, on: str, detail: str, times: int, seed: int, folder: Path
     try:
         struck, said = process.communicate()
     except BaseException:
-        process.terminate()  # it has to put away what it has mounted
+        process.terminate()  # it must unmount what it has mounted
         process.communicate()
         raise
     assert process.returncode == 0, said.strip() or f"ended by {-process.returncode}"
@@ -43,43 +43,43 @@ def alone(strike: str, on: str, detail: str, times: int, seed: int, folder: Path
 def chain(on: str, seam: str, seed: int, times: int, folder: Path) -> int:
     from tests.faults.chains import Chain
     from tests.faults.random_life import warm
-    from tests.faults.store_kinds import HOMES
+    from tests.faults.store_kinds import STORE_KINDS
 
-    warm(HOMES[on], folder)
-    return Chain(HOMES[on], seam, folder / "place", seed).run(times)
+    warm(STORE_KINDS[on], folder)
+    return Chain(STORE_KINDS[on], seam, folder / "place", seed).run(times)
 
 
 def snapshots(on: str, seam: str, seed: int, times: int, folder: Path) -> int:
     from tests.faults.snapshots import Snapshots
-    from tests.faults.store_kinds import HOMES
+    from tests.faults.store_kinds import STORE_KINDS
 
-    return Snapshots(HOMES[on], seam, folder, seed).run(times)
+    return Snapshots(STORE_KINDS[on], seam, folder, seed).run(times)
 
 
 def cuts(on: str, kind: str, seed: int, times: int, folder: Path) -> int:
-    from tests.faults.mounted import Outages, disk_of, why_not
+    from tests.faults.mounted import PowerCutSeries, disk_of, why_not
     from tests.faults.random_life import warm
-    from tests.faults.store_kinds import HOMES
+    from tests.faults.store_kinds import STORE_KINDS
 
     missing = why_not()
     assert missing is None, f"NO POWER WAS CUT on {kind}: {missing}"
-    warm(HOMES[on], folder)
+    warm(STORE_KINDS[on], folder)
     with disk_of(folder, kind) as disk:
-        return Outages(HOMES[on], disk, seed).run(times)
+        return PowerCutSeries(STORE_KINDS[on], disk, seed).run(times)
 
 
 def commands(on: str, _detail: str, seed: int, times: int, folder: Path) -> int:
-    from tests.faults.command_kills import Culling
-    from tests.faults.store_kinds import HOMES
+    from tests.faults.command_kills import CommandKills
+    from tests.faults.store_kinds import STORE_KINDS
 
-    return Culling(HOMES[on], folder, seed).run(times)
+    return CommandKills(STORE_KINDS[on], folder, seed).run(times)
 
 
 def histories(on: str, url: str, seed: int, times: int, folder: Path) -> int:
-    """On PostgreSQL one server serves them all."""
+    """On PostgreSQL, one server serves all histories."""
     from tests.faults.histories import Histories
     from tests.faults.random_life import warm
-    from tests.faults.store_kinds import HOMES
+    from tests.faults.store_kinds import STORE_KINDS
 
     if url:
         from mam.stores.postgres.store import PostgresStore, create_postgres_store
@@ -92,29 +92,29 @@ def histories(on: str, url: str, seed: int, times: int, folder: Path) -> int:
         return _all_judged(
             Histories(lambda _place, _clock: PostgresStore(url), skips_locked=True), make, seed, times, folder
         )
-    warm(HOMES[on], folder)
-    return _all_judged(Histories(HOMES[on].open), HOMES[on].make, seed, times, folder)
+    warm(STORE_KINDS[on], folder)
+    return _all_judged(Histories(STORE_KINDS[on].open), STORE_KINDS[on].make, seed, times, folder)
 
 
 def sessions(on: str, _detail: str, seed: int, times: int, folder: Path) -> int:
     from mam.agents.files_directory import FilesDirectory
     from tests.faults.random_life import warm
     from tests.faults.session_histories import SessionHistories
-    from tests.faults.store_kinds import HOMES
+    from tests.faults.store_kinds import STORE_KINDS
 
-    warm(HOMES[on], folder)
-    told = SessionHistories(lambda place, clock: FilesDirectory(str(place / "agents"), clock), HOMES[on].open)
-    return _all_judged(told, HOMES[on].make, seed, times, folder)
+    warm(STORE_KINDS[on], folder)
+    told = SessionHistories(lambda place, clock: FilesDirectory(str(place / "agents"), clock), STORE_KINDS[on].open)
+    return _all_judged(told, STORE_KINDS[on].make, seed, times, folder)
 
 
-class Judging(Protocol):
+class HistoryCheck(Protocol):
     def judged(self, folder: Path, plan: Plan) -> int: ...
 
     def close(self) -> None: ...
 
 
-def _all_judged(told: Judging, make: Callable[[Path], None], seed: int, times: int, folder: Path) -> int:
-    """Each history has a place and a seed of its own."""
+def _all_judged(told: HistoryCheck, make: Callable[[Path], None], seed: int, times: int, folder: Path) -> int:
+    """Each history has a directory and a seed of its own."""
     from tests.faults.histories import Plan
 
     for number in range(seed * times, (seed + 1) * times):

@@ -22,7 +22,7 @@ from mam.stores.sqlite import store as sqlite
 
 Count = Callable[[], None]
 Seam = Callable[[Count], object]
-"""Arranges that the count is called before each step; what it returns is kept until the end."""
+"""Installs the counter so that it is called before each step. The caller keeps the result until the end."""
 
 Work = Callable[[Callable[[str], None]], None]
 
@@ -48,7 +48,7 @@ def counted(function: Callable[..., Any], count: Count) -> Callable[..., Any]:
 
 
 def at_statements(count: Count) -> object:
-    """Of SQLite, those of transactions among them. Only in the child that is about to die."""
+    """Every statement of SQLite, including those of transactions. Only in the child that will be killed."""
 
     class Cursor(apsw.Cursor):
         def execute(self, *given: Any, **options: Any) -> apsw.Cursor:
@@ -96,7 +96,7 @@ def at_writes(count: Count) -> object:
 def kill_points(seam: Seam, work: Work) -> Iterator[tuple[int, list[str]]]:
     """Runs `work(acknowledge)` in a child that dies before step N, for N = 1, 2, … until it lives to the end.
 
-    Yields N and what the child had acknowledged; the judge looks at the disk in between. Nobody may have a database
+    Yields N and what the child had acknowledged, so that the caller can check the disk. No process may have a database
     open meanwhile: a child must not inherit it.
     """
     step, killed = 0, True
@@ -107,7 +107,7 @@ def kill_points(seam: Seam, work: Work) -> Iterator[tuple[int, list[str]]]:
 
 
 def kill_at(seam: Seam, work: Work, last_step: int) -> tuple[list[str], bool]:
-    """What the child had acknowledged before it died, and whether it did."""
+    """What the child had acknowledged, and whether it was killed."""
     reader, writer = os.pipe()
     child = forked()
     if child == 0:
@@ -124,7 +124,7 @@ def kill_at(seam: Seam, work: Work, last_step: int) -> tuple[list[str], bool]:
 
 
 def count_kill() -> None:
-    """For a long run that lets a test kill and wants to know how often it did."""
+    """For a long run, which counts how often a test killed."""
     if "MAM_COUNT_KILLS" in os.environ:
         with open(os.environ["MAM_COUNT_KILLS"], "ab") as counter:
             counter.write(b".")

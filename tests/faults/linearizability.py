@@ -18,16 +18,16 @@ MAX_LOSSES = 3
 
 @dataclass(frozen=True)
 class Call:
-    """One thing that somebody asked of one job, and what was answered."""
+    """One call on one job, and its answer."""
 
     verb: str
     asked: float
     answered: float
-    """inf when nobody did."""
+    """inf if there is no answer."""
     attempt: int | None = None
     lease: float = 0.0
     answer: Any = None
-    """(status, attempt, last_seq) of the job after it; a word for a refusal; None when nobody answered."""
+    """(status, attempt, last_seq) of the job after it; a word for a refusal; None without an answer."""
 
     @property
     def known(self) -> bool:
@@ -45,7 +45,7 @@ class State:
     seq: int = 0
     losses: int = 0
     expires: float = inf
-    """Not before this moment may the claim be found to be over."""
+    """A sweep may find the claim expired from this moment on."""
     ended_by: int | None = None
 
     @property
@@ -60,9 +60,9 @@ Outcomes = Callable[[Any, Call], Iterator[Any]]
 
 
 def linearizable(calls: list[Call], begin: Hashable = State(), follow: Outcomes | None = None) -> bool:  # noqa: B008
-    """Whether there is an order of the calls, each at some moment between its question and its answer.
+    """Whether there is an order of the calls in which each takes effect between its start and its answer.
 
-    Of one job, unless it is told how another thing begins and what a call makes of it.
+    The calls are those on one job, unless the arguments give another first state and another effect of a call.
     """
     possible: Outcomes = outcomes if follow is None else follow
     calls = sorted(calls, key=lambda call: call.asked)
@@ -78,13 +78,13 @@ def linearizable(calls: list[Call], begin: Hashable = State(), follow: Outcomes 
         seen.add((done, state))
         for place in _next(calls, done):
             call = calls[place]
-            # What nobody answered and what changes nothing need not have happened.
+            # A call without an answer, and one without an effect, need not have happened.
             ways.extend((done | 1 << place, after) for after in possible(state, call) if call.known or after != state)
     return False
 
 
 def _next(calls: list[Call], done: int) -> Iterator[int]:
-    """Those that may come first of what is left: asked before any other one was answered."""
+    """The calls that may come next: those made before any other remaining call was answered."""
     left = [place for place in range(len(calls)) if not done >> place & 1]
     first_answer = min((calls[place].answered for place in left), default=inf)
     for place in left:
@@ -93,7 +93,7 @@ def _next(calls: list[Call], done: int) -> Iterator[int]:
 
 
 def outcomes(state: State, call: Call) -> Iterator[State]:
-    """What the job may be after the call, if the answer was the right one; also when the lease expired before it."""
+    """The possible states after the call if its answer is right, also if the lease expired before it."""
     for before in (state, *_expired(state, call)):
         after, answer = _done(before, call)
         if not call.known or call.answer == answer:
@@ -101,7 +101,7 @@ def outcomes(state: State, call: Call) -> Iterator[State]:
 
 
 def _expired(state: State, call: Call) -> Iterator[State]:
-    """A claim that may be over: somebody has swept the job since."""
+    """The claim may be over, because another call has swept the job since."""
     if state.status == "running" and call.answered >= state.expires:
         losses = state.losses + 1
         if losses >= MAX_LOSSES:
@@ -150,7 +150,7 @@ def _ended(state: State, call: Call) -> tuple[State, Any]:
 
 
 def _held(state: State, call: Call) -> tuple[State, Any]:
-    """A holder's word: it must be the one who holds the job now."""
+    """A write of a holder, which must hold the job at that moment."""
     if (state.status, state.attempt) != ("running", call.attempt):
         return state, LOST
     if call.verb == "release":

@@ -67,8 +67,8 @@ def _run(ends: float, jobs: int, only: str) -> None:
 
 
 def _shard(shard: int, jobs: int, ends: float, only: str) -> int:
-    """The seeds of one shard are never another's, and they do not begin with the same unit."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is mounted or started has to be put away
+    """Shards share no seed and begin with different units."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it must unmount and stop what it started
     state = _State(STATE / f"shard-{shard}.json")
     postgres = PostgresHistories()
     try:
@@ -86,7 +86,7 @@ def _shard(shard: int, jobs: int, ends: float, only: str) -> int:
 
 
 def _turn(unit: Unit, state: _State, reached: dict[str, bool]) -> float:
-    """The lowest is next: each has as much time as it weighs, and little once its aim is reached."""
+    """The unit with the lowest value is next. Each gets time by its weight, and little once its aim is reached."""
     weight = unit.weight / (10 if reached.get(unit.name) else 1)
     seconds: float = state.of(unit)["seconds"]
     return seconds / weight
@@ -110,7 +110,7 @@ def _strike(unit: Unit, state: _State, shard: int, jobs: int) -> None:
 
 
 class _State:
-    """What one shard has done, kept after each unit: a run that was killed has lost one unit at most."""
+    """What one shard has done. It is saved after each unit, so a killed run loses one unit at most."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -131,7 +131,7 @@ class _State:
 
 
 def _report() -> int:
-    """Adds the shards up, and writes the table; how many units failed."""
+    """Adds the shards up and writes the table. Returns how many units failed."""
     kept = [one for file in STATE.glob("shard-*.json") for one in json.loads(file.read_bytes()).values()]
     shards = len(list(STATE.glob("shard-*.json")))
     totals: dict[tuple[str, str], list[float]] = {}

@@ -22,15 +22,15 @@ from pathlib import Path
 import apsw
 
 from mam.registry import Registry
-from tests.faults.invariants import Told, act, check_no_problems, check_store
+from tests.faults.invariants import FoldedJournal, act, check_no_problems, check_store
 from tests.faults.killing import forked
-from tests.faults.random_life import Life
-from tests.faults.store_kinds import Boot, Home
+from tests.faults.random_life import RandomUser
+from tests.faults.store_kinds import Boot, StoreKind
 from tests.needs import program
 from tests.waiting import await_that
 
 KINDS = {"ext4": (["mkfs.ext4", "-q", "-F"], 48), "xfs": (["mkfs.xfs", "-q", "-f"], 320)}
-"""How each is made, and how many megabytes it needs at least."""
+"""The program that makes each, and the megabytes that it needs at least."""
 
 PATIENCE = 120.0
 THOROUGH = 10
@@ -45,7 +45,7 @@ def why_not() -> str | None:
 
 
 class Disk:
-    """One image, made once and mounted again after each cut; in memory, since it is the file system that forgets."""
+    """One image, mounted again after each cut. It is in memory, because the file system drops the data."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self._kind = kind
@@ -79,7 +79,7 @@ class Disk:
         await_that(is_alive, "a process keeps the dead disk mounted")
 
     def unmount(self) -> None:
-        """Waits until nobody has anything open there any more: what is mounted again meanwhile is the dead one."""
+        """Waits until no process has a file open there. Until then, a new mount gets the dead file system."""
         await_that(lambda: _LIBC.umount2(bytes(self.path), 0) == 0, "a process keeps the disk busy")
 
     def cut_power(self) -> None:
@@ -109,16 +109,16 @@ def disk_of(folder: Path, kind: str) -> Iterator[Disk]:
         disk.close()
 
 
-class Outages:
-    """Cut after cut in a life that goes on from where the last one ended."""
+class PowerCutSeries:
+    """Repeated cuts on one store, which continues after each from what is left."""
 
-    def __init__(self, home: Home, disk: Disk, seed: int) -> None:
-        self._home = home
+    def __init__(self, store_kind: StoreKind, disk: Disk, seed: int) -> None:
+        self._store_kind = store_kind
         self._disk = disk
         self._seed = seed
         self._place = disk.path / "place"
         self._chance = random.Random(f"outages {seed}")
-        self._told = Told()
+        self._folded = FoldedJournal()
         self._cuts = 0
 
     def run(self, cuts: int) -> int:
@@ -135,10 +135,10 @@ class Outages:
         reader, writer = os.pipe()
         child = forked()
         if child == 0:
-            os.close(reader)  # else it would not notice that nobody listens any more
+            os.close(reader)  # so that a write fails when the parent is gone
             self._work_until_dark(writer)
         os.close(writer)
-        heard = self._told.number
+        heard = self._folded.number
         with open(reader, "rb") as pipe:
             for _ in range(self._chance.randint(1, 3)):
                 heard = int(pipe.readline() or heard)
@@ -161,47 +161,47 @@ class Outages:
         return heard
 
     def _write_back(self) -> None:
-        """Some files, or all, or none; most often the database and its log, which are written in place."""
+        """Syncs some files, all or none; most often the database and its log, which are written in place."""
         files = [file for file in sorted(self._place.rglob("*")) if file.is_file() and file.suffix != ".db-shm"]
         for file in files:
             if self._chance.random() < (0.7 if ".db" in file.name else 0.2):
                 self._disk.write_back(file)
 
     def _judge(self, heard: int, *, thorough: bool) -> None:
-        self._home.make(self._place)
-        store = self._home.open(self._place, Boot(f"boot {self._cuts + 1}"))
+        self._store_kind.make(self._place)
+        store = self._store_kind.open(self._place, Boot(f"boot {self._cuts + 1}"))
         try:
             act(store)
-            tail = self._told.follow(store)
-            assert self._told.number >= heard, f"{heard} entries were acknowledged, {self._told.number} are there"
+            tail = self._folded.follow(store)
+            assert self._folded.number >= heard, f"{heard} entries were acknowledged, {self._folded.number} are there"
             if thorough:
-                told = check_store(self._home, self._place, store)
-                assert told.records == self._told.records, "the journal tells another story"
+                folded = check_store(self._store_kind, self._place, store)
+                assert folded.records == self._folded.records, "the journal has changed"
             for job_id in {entry.job_id for entry in tail}:
-                self._told.check_job(store, job_id)
+                self._folded.check_job(store, job_id)
             check_no_problems(store)
         finally:
             store.close()
 
     def _work_until_dark(self, writer: int) -> None:
         try:
-            self._home.make(self._place)
-            store = self._home.open(self._place, Boot(f"boot {self._cuts}"))
-            life = Life(Registry(store), f"{self._seed} {self._cuts}", self._told)
+            self._store_kind.make(self._place)
+            store = self._store_kind.open(self._place, Boot(f"boot {self._cuts}"))
+            life = RandomUser(Registry(store), f"{self._seed} {self._cuts}", self._folded)
             turns = 0
             while True:
                 life.act()
                 os.write(writer, b"%d\n" % life.entries())
                 turns += 1
                 if turns in (1, 3):
-                    start_log_again(self._place / self._home.database)
+                    start_log_again(self._place / self._store_kind.database)
         except BaseException as error:
             print(f"seed {self._seed}, cut {self._cuts}: {error!r}", file=sys.__stderr__)
             os._exit(1)
 
 
 def start_log_again(database: Path) -> None:
-    """As anybody may who has the database open: from now on the log is written over what is on the disk already, so
+    """As any process with the database open may do. From now on, the log overwrites what is on the disk already, so
     that a page of it can be there after a cut though nothing has been synced."""
     connection = apsw.Connection(str(database))
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()

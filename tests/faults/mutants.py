@@ -25,7 +25,7 @@ from tests.faults.store_kinds import quick_place
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 900.0
 KEPT = ROOT / ".faults" / "mutants.json"
-"""What was found so far: a run by words adds to it, and the table is written when every one has been tried."""
+"""The results so far. A run by words adds to them; the table is written when every fault has been tried."""
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def _table(known: dict[str, str | None]) -> str:
 
 @contextmanager
 def mutated(mutant: Mutant) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A copy of the project with the fault in it, and the environment in which it is the one that runs."""
+    """A copy of the project with the fault, and the environment that runs this copy."""
     with TemporaryDirectory(prefix="mam-mutant-", dir=quick_place()) as folder:
         copy = Path(folder) / "mam"
         ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".bench", ".faults", ".hypothesis")
@@ -71,7 +71,7 @@ def mutated(mutant: Mutant) -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def caught(mutant: Mutant) -> str | None:
-    """The first test that went red, or None."""
+    """The first test that failed, or None."""
     with mutated(mutant) as (copy, environment):
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--tb=no"]
         ran = subprocess.run(
@@ -84,7 +84,7 @@ def caught(mutant: Mutant) -> str | None:
 
 
 def applied(mutant: Mutant, source: str) -> str:
-    assert source.count(mutant.old) == 1, f"{mutant.name}: its place in {mutant.file} is not there, or not the only one"
+    assert source.count(mutant.old) == 1, f"{mutant.name}: its text is not in {mutant.file} exactly once"
     return source.replace(mutant.old, mutant.new)
 
 

@@ -31,7 +31,7 @@ def main() -> None:
             print("done", flush=True)
         except MamError as error:
             print(f"refused {error.exit_code} {error}".replace("\n", " / "), flush=True)
-        except Exception as error:  # what the old code does then is what the test wants to know
+        except Exception as error:  # the test examines what the old code does then
             print(f"crashed {error!r}".replace("\n", " / "), flush=True)
 
 

@@ -13,20 +13,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mam.util.frozen import Frozen
-from tests.faults.recording import ROOT, Cut, Made, Removed, Renamed, Said, Step, Synced, Wrote
+from tests.faults.recording import ROOT, Created, Printed, Removed, Renamed, Step, Synced, Truncated, Written
 
 Disk = dict[str, bytes | None]
-"""Path below the root -> what the file holds, or None for a directory."""
+"""Path below the root -> content of the file, or None for a directory."""
 
 Chosen = dict[int, str]
-"""For each file or directory with unsafe steps: what became of them."""
+"""For each file or directory with unsafe steps: which of them are on the disk."""
 
 OF_FILES = ("none", "all", "first", "last", "torn", "zeros")
 OF_DIRECTORIES = ("none", "all", "first", "but last")
 
 
-class Cutting(Frozen):
-    """One power cut: before which step it came, what became of what was not safe, and what others had heard by then."""
+class PowerCut(Frozen):
+    """One power cut: the step before which it came, which unsafe steps are on the disk, and what was printed."""
 
     before: int
     chosen: Chosen
@@ -38,23 +38,23 @@ class Cutting(Frozen):
         return f"before step {self.before}, {self.chosen or 'everything safe'}"
 
 
-def power_cuts(steps: list[Step], chance: random.Random, mixes: int = 2) -> Iterator[Cutting]:
-    """All that differ. `mixes` more are drawn by chance at each step, in which everything has a fate of its own."""
+def power_cuts(steps: list[Step], chance: random.Random, mixes: int = 2) -> Iterator[PowerCut]:
+    """All different cuts. At each step, `mixes` more are drawn at random, with a choice of its own for each file."""
     seen: set[int] = set()
     for before in range(len(steps) + 1):
         done = steps[:before]
-        heard = tuple(step.text for step in done if isinstance(step, Said))
+        heard = tuple(step.text for step in done if isinstance(step, Printed))
         unsafe = _unsafe(done)
         for chosen in _fates(unsafe, done, chance, mixes):
             disk = _disk(done, unsafe, chosen)
             mark = hash((heard[-1:], tuple(sorted(disk.items()))))
             if mark not in seen:
                 seen.add(mark)
-                yield Cutting(before=before, chosen=chosen, heard=heard, disk=disk)
+                yield PowerCut(before=before, chosen=chosen, heard=heard, disk=disk)
 
 
 def written(disk: Disk, root: Path) -> None:
-    """The disk as files, for somebody to open. What SQLite keeps in shared memory does not outlive a machine."""
+    """Writes the disk as files. The shared memory of SQLite does not outlive a machine."""
     root.mkdir(parents=True)
     for path, data in sorted(disk.items()):
         if data is None:
@@ -64,22 +64,22 @@ def written(disk: Disk, root: Path) -> None:
 
 
 def _owner(step: Step) -> int:
-    """Whose sync makes it safe."""
+    """The file or directory whose sync makes the step safe."""
     match step:
-        case Made() | Renamed() | Removed():
+        case Created() | Renamed() | Removed():
             return step.directory
-        case Wrote() | Cut():
+        case Written() | Truncated():
             return step.number
     raise AssertionError(step)
 
 
 def _unsafe(done: list[Step]) -> dict[int, list[int]]:
-    """The steps of each file or directory since it was synced last."""
+    """The steps of each file or directory since its last sync."""
     unsafe: dict[int, list[int]] = {}
     for place, step in enumerate(done):
         if isinstance(step, Synced):
             unsafe.pop(step.number, None)
-        elif not isinstance(step, Said):
+        elif not isinstance(step, Printed):
             unsafe.setdefault(_owner(step), []).append(place)
     return unsafe
 
@@ -97,7 +97,7 @@ def _fates(unsafe: dict[int, list[int]], done: list[Step], chance: random.Random
 
 
 def _fates_of(step: Step) -> tuple[str, ...]:
-    return OF_FILES if isinstance(step, Wrote | Cut) else OF_DIRECTORIES
+    return OF_FILES if isinstance(step, Written | Truncated) else OF_DIRECTORIES
 
 
 def _disk(done: list[Step], unsafe: dict[int, list[int]], chosen: Chosen) -> Disk:
@@ -125,7 +125,7 @@ def _carried_out(done: list[Step], left_out: set[int], changed: dict[int, Callab
     contents: dict[int, bytearray] = {}
     directories = {ROOT}
     for place, step in enumerate(done):
-        if isinstance(step, Made):  # the file itself; whether it has a name is another matter
+        if isinstance(step, Created):  # the file itself; whether it has a name is another matter
             (directories.add if step.is_directory else lambda number: contents.setdefault(number, bytearray()))(
                 step.number
             )
@@ -133,15 +133,15 @@ def _carried_out(done: list[Step], left_out: set[int], changed: dict[int, Callab
         if place in left_out:
             continue
         match step:
-            case Made():
+            case Created():
                 names[step.directory][step.name] = step.number
             case Renamed():
                 names[step.directory][step.to] = names[step.directory].pop(step.name)
             case Removed():
                 names[step.directory].pop(step.name, None)
-            case Wrote():
+            case Written():
                 _write(contents[step.number], step.offset, changed.get(place, bytes)(step.data))
-            case Cut():
+            case Truncated():
                 content = contents[step.number]
                 content[step.size :] = bytes(max(0, step.size - len(content)))
     return dict(_tree(ROOT, "", names, contents, directories))

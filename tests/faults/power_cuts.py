@@ -1,4 +1,4 @@
-"""Records one life of a registry and tries every power cut that could have ended it."""
+"""Records one run of a registry and tries every power cut that could have ended it."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from typing import TYPE_CHECKING
 
 from mam.errors import MamError
 from tests.faults.invariants import check_store
-from tests.faults.power import Cutting, power_cuts, written
+from tests.faults.power import PowerCut, power_cuts, written
 from tests.faults.recording import recorded
-from tests.faults.store_kinds import Boot, Home
+from tests.faults.store_kinds import Boot, StoreKind
 
 if TYPE_CHECKING:
     from mam.stores.port import Entry, Store
 
 
-def cut_everywhere(home: Home, folder: Path, seed: int, acts: int) -> int:
-    """How many cuts were tried; all of them are survived, or this raises."""
+def cut_everywhere(store_kind: StoreKind, folder: Path, seed: int, acts: int) -> int:
+    """Returns how many cuts were tried; raises if a store did not survive one."""
     root, after = folder / "root", folder / "after"
     root.mkdir()
-    steps = recorded(["tests.faults.random_life", home.name, str(root / "place"), str(seed), str(acts)], root)
-    whole = _entries(home.open(root / "place"))
+    steps = recorded(["tests.faults.random_life", store_kind.name, str(root / "place"), str(seed), str(acts)], root)
+    whole = _entries(store_kind.open(root / "place"))
     cuts = 0
-    for cutting in power_cuts(steps, random.Random(seed)):
+    for cut in power_cuts(steps, random.Random(seed)):
         cuts += 1
-        written(cutting.disk, after)
+        written(cut.disk, after)
         try:
-            _check(home, after / "place", cutting, whole)
+            _check(store_kind, after / "place", cut, whole)
         except (AssertionError, MamError) as error:
-            raise AssertionError(f"seed {seed}, {acts} acts on {home.name}, cut {cutting.told}: {error}") from error
+            raise AssertionError(f"seed {seed}, {acts} acts on {store_kind.name}, cut {cut.told}: {error}") from error
         shutil.rmtree(after)
     return cuts
 
 
-def _check(home: Home, place: Path, cutting: Cutting, whole: list[Entry]) -> None:
-    """A sound store whose journal is the beginning of the one that was written, with all that anybody had heard of."""
-    heard = int(cutting.heard[-1]) if cutting.heard else 0
-    home.make(place)
-    store = home.open(place, Boot("after the cut"))
+def _check(store_kind: StoreKind, place: Path, cut: PowerCut, whole: list[Entry]) -> None:
+    """A sound store whose journal is a beginning of the written one, with everything that was acknowledged."""
+    heard = int(cut.heard[-1]) if cut.heard else 0
+    store_kind.make(place)
+    store = store_kind.open(place, Boot("after the cut"))
     try:
-        check_store(home, place, store)
+        check_store(store_kind, place, store)
         found = _entries(store, close=False)
-        assert [_known(entry) for entry in found] == [_known(entry) for entry in whole[: len(found)]], "another story"
+        assert [_known(entry) for entry in found] == [_known(entry) for entry in whole[: len(found)]], "it differs"
         assert len(found) >= heard, f"{heard} entries were acknowledged, {len(found)} are there"
     finally:
         store.close()

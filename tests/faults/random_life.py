@@ -22,34 +22,34 @@ from mam.jobs.question import Draft
 from mam.jobs.question_acts import Answer
 from mam.jobs.status import CANCELLED, COMPLETED, RUNNING
 from mam.registry import Registry
-from tests.faults.invariants import Told, check_store
+from tests.faults.invariants import FoldedJournal, check_store
 
 if TYPE_CHECKING:
-    from tests.faults.store_kinds import Home
+    from tests.faults.store_kinds import StoreKind
 
 LABELS = ("one", "two")
 WARM = 40
-"""Acts; by then most verbs have been picked."""
+"""The number of acts after which most verbs have run."""
 
 
-class Life:
-    """One registry, and the acts that chance picks for it."""
+class RandomUser:
+    """Runs random acts on one registry."""
 
-    def __init__(self, registry: Registry, seed: int | str, told: Told | None = None) -> None:
-        """`told` is what is known of it; without it, it is read."""
+    def __init__(self, registry: Registry, seed: int | str, folded: FoldedJournal | None = None) -> None:
+        """`folded` is the journal so far; without it, it is read."""
         self._registry = registry
         self._chance = random.Random(seed)
-        if told is None:
-            told = Told()
-            told.follow(registry.store)
-        self._offset, self._entries = told.offset, told.number
-        self._known = sorted(told.records)
+        if folded is None:
+            folded = FoldedJournal()
+            folded.follow(registry.store)
+        self._offset, self._entries = folded.offset, folded.number
+        self._known = sorted(folded.records)
         self._held: dict[str, int] = {
-            job_id: record["attempt"] for job_id, record in told.records.items() if record["status"] == "running"
+            job_id: record["attempt"] for job_id, record in folded.records.items() if record["status"] == "running"
         }
 
     def act(self) -> None:
-        """One verb; a refusal is an answer like any other, a store that is gone is not."""
+        """Runs one verb. A refusal is an answer like any other; an unreachable store is an error."""
         verbs: list[Callable[[], Any]] = [
             self._register, self._register, self._pick, self._pick, self._speak, self._speak, self._end, self._end,
             self._heartbeat, self._number, self._release, self._cancel, self._sweep, self._aside, self._announce,
@@ -63,7 +63,7 @@ class Life:
             pass
 
     def entries(self) -> int:
-        """How many the journal has: what was acknowledged so far."""
+        """The number of entries in the journal: everything that was acknowledged."""
         for entry in self._registry.store.entries(self._offset):
             self._entries, self._offset = entry.number, entry.offset
         return self._entries
@@ -98,7 +98,7 @@ class Life:
         self._registry.publish(job_id, event="progress", detail="on it", attempt=attempt)
 
     def _ask(self) -> None:
-        """Some have a deadline that is over at once."""
+        """Some questions have a deadline that has passed at once."""
         job_id, attempt = self._holding()
         draft = Draft(kind="question", text="Which?", deadline_seconds=self._chance.choice((None, 0.0, 3600.0)))
         questions.ask(self._registry, job_id, draft, attempt=attempt)
@@ -161,17 +161,17 @@ class Life:
             store.keep_secrets(self._any(), {"auth_token": "t"})
 
 
-def warm(home: Home, folder: Path) -> None:
-    """Lives a little and freezes it: what is imported and prepared at the first act is then shared by every child."""
+def warm(store_kind: StoreKind, folder: Path) -> None:
+    """Runs some acts, so that every child shares what the first act imports and prepares."""
     place = folder / "warm"
-    home.make(place)
+    store_kind.make(place)
     for seed in range(2):
-        store = home.open(place)
-        life = Life(Registry(store), f"warm {seed}")
+        store = store_kind.open(place)
+        life = RandomUser(Registry(store), f"warm {seed}")
         for _ in range(WARM):
             life.act()
             life.entries()
-        check_store(home, place, store)
+        check_store(store_kind, place, store)
         store.close()
     shutil.rmtree(place)
     gc.collect()
@@ -179,12 +179,12 @@ def warm(home: Home, folder: Path) -> None:
 
 
 def main() -> None:
-    from tests.faults.store_kinds import HOMES
+    from tests.faults.store_kinds import STORE_KINDS
 
     kind, place, seed, acts = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-    home = HOMES[kind]
-    home.make(place)
-    life, other = Life(Registry(home.open(place)), seed), home.open(place)
+    store_kind = STORE_KINDS[kind]
+    store_kind.make(place)
+    life, other = RandomUser(Registry(store_kind.open(place)), seed), store_kind.open(place)
     for number in range(acts):
         life.act()
         other.save_position("another process", str(number))  # which notes that the record files are written

@@ -21,10 +21,10 @@ CALLS = (
     "symlink,symlinkat,copy_file_range,sendfile"
 )
 ROOT = 0
-"""The number of the directory under which everything happens; it has been there for ever."""
+"""The number of the directory under which everything happens; it exists from the beginning."""
 
 
-class Made(Frozen):
+class Created(Frozen):
     """A name in a directory, for a file or directory that is new."""
 
     directory: int
@@ -44,13 +44,13 @@ class Removed(Frozen):
     name: str
 
 
-class Wrote(Frozen):
+class Written(Frozen):
     number: int
     offset: int
     data: bytes
 
 
-class Cut(Frozen):
+class Truncated(Frozen):
     number: int
     size: int
 
@@ -61,17 +61,17 @@ class Synced(Frozen):
     number: int
 
 
-class Said(Frozen):
-    """Something that others have heard, and rely on."""
+class Printed(Frozen):
+    """An acknowledgement that another process relies on."""
 
     text: str
 
 
-Step = Made | Renamed | Removed | Wrote | Cut | Synced | Said
+Step = Created | Renamed | Removed | Written | Truncated | Synced | Printed
 
 
 def recorded(arguments: list[str], root: Path) -> list[Step]:
-    """Runs a module of the tests under strace; what it writes to its standard output is what it says."""
+    """Runs a module of the tests under strace; its standard output contains the acknowledgements."""
     trace = root.parent / f"{root.name}.trace"
     command = [program("strace"), "-f", "-y", "-xx", "-s", "100000000", "-e", f"trace={CALLS}", "-o", str(trace)]
     repository = Path(__file__).parents[2]
@@ -131,7 +131,7 @@ class Reader:
 
     def _on_descriptor(self, name: str, text: str, descriptor: int, result: int) -> None:
         if name == "write" and descriptor == 1:
-            self.steps.append(Said(text=_plain(_TEXT.findall(text)[0])))
+            self.steps.append(Printed(text=_plain(_TEXT.findall(text)[0])))
         if descriptor not in self._open:
             return
         number = self._open[descriptor]
@@ -145,7 +145,7 @@ class Reader:
             self._at[descriptor] = result
         elif name == "ftruncate":
             self._sizes[number] = size = int(text.rsplit(",", 1)[1])
-            self.steps.append(Cut(number=number, size=size))
+            self.steps.append(Truncated(number=number, size=size))
         elif name == "close":
             del self._open[descriptor]
         elif name not in ("pread64",):
@@ -158,14 +158,14 @@ class Reader:
             return
         flags = text.rpartition('"')[2]
         if path not in self._names:
-            assert "O_CREAT" in flags, f"{path} is there, and nobody made it"
+            assert "O_CREAT" in flags, f"{path} exists, but no recorded call made it"
             self._made(path, is_directory=False)
         number = self._open[descriptor] = self._names[path]
         self._at[descriptor] = 0
         (self._appends.add if "O_APPEND" in flags else self._appends.discard)(descriptor)
         if "O_TRUNC" in flags and self._sizes.get(number):
             self._sizes[number] = 0
-            self.steps.append(Cut(number=number, size=0))
+            self.steps.append(Truncated(number=number, size=0))
 
     def _wrote(self, name: str, text: str, descriptor: int, result: int) -> None:
         number = self._open[descriptor]
@@ -176,7 +176,7 @@ class Reader:
             offset = self._sizes[number] if descriptor in self._appends else self._at[descriptor]
             self._at[descriptor] = offset + len(data)
         self._sizes[number] = max(self._sizes[number], offset + len(data))
-        self.steps.append(Wrote(number=number, offset=offset, data=data))
+        self.steps.append(Written(number=number, offset=offset, data=data))
 
     def _made(self, path: str, *, is_directory: bool) -> None:
         if not path.startswith(f"{self._root}/"):
@@ -185,7 +185,7 @@ class Reader:
         self._names[path] = self._last
         self._sizes[self._last] = 0
         directory, name = self._place(path)
-        self.steps.append(Made(directory=directory, name=name, number=self._last, is_directory=is_directory))
+        self.steps.append(Created(directory=directory, name=name, number=self._last, is_directory=is_directory))
 
     def _renamed(self, path: str, to: str) -> None:
         if not path.startswith(f"{self._root}/"):
@@ -206,7 +206,7 @@ class Reader:
         return self._names[directory], name
 
     def _paths(self, text: str) -> list[str]:
-        """The paths of a call; those below an open directory with its name before them."""
+        """The paths of a call, with the name of the open directory before relative ones."""
         paths = []
         for found in re.finditer(r'(?:(?:AT_FDCWD|\d+)<((?:\\x[0-9a-f]{2})*)>, )?"((?:\\x[0-9a-f]{2})*)"', text):
             path = _plain(found[2])

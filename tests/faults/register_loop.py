@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 from mam.registry import Registry
-from tests.faults.store_kinds import HOMES
+from tests.faults.store_kinds import STORE_KINDS
 
 
 def main() -> None:
-    home, place = HOMES["files"], Path(sys.argv[1])
-    home.make(place)
-    registry = Registry(home.open(place))
+    store_kind, place = STORE_KINDS["files"], Path(sys.argv[1])
+    store_kind.make(place)
+    registry = Registry(store_kind.open(place))
     for _ in range(3):
         os.write(1, f"{registry.register(prompt='p', agent='codex').job.job_id}\n".encode())
 

@@ -82,6 +82,22 @@ MUTANTS = [
         caught_by=f"{RESTORED}::test_an_older_database_beside_newer_files_is_refused_and_rebuilt",
     ),
     Mutant(
+        name="an act on other jobs does not notice an older database", file=f"{FILES}/store.py",
+        old="        self._check_end(last)\n", new="", caught_by=f"{RESTORED}::test_an_older_database_is_refused_by_every_act_also_of_a_process_that_has_it_open",
+    ),
+    Mutant(
+        name="the lock file names an entry before it is durable", file=f"{FILES}/store.py",
+        old="            last = int(self.end_offset()) if self._updates else self._mirrored_upto\n",
+        new="            last = int(self.end_offset()) if self._updates else self._mirrored_upto\n"
+        "            note_end(self._directory, epoch, last)\n",
+        caught_by=f"{KILLS}[files-call-complete]",
+    ),
+    Mutant(
+        name="the lock file names an entry of another journal", file=f"{FILES}/store.py",
+        old=" and noted[0] == self.journal_id:", new=":",
+        caught_by=f"{RESTORED}::test_an_older_database_is_refused_by_every_act_also_of_a_process_that_has_it_open",
+    ),
+    Mutant(
         name="a job that only its file knows is unknown", file=f"{FILES}/store.py",
         old="            self._check_not_restored(prefix)\n", new="            pass\n",
         caught_by=f"{RESTORED}::test_an_older_database_beside_newer_files_is_refused_and_rebuilt",
@@ -179,7 +195,7 @@ MUTANTS = [
     ),
     Mutant(
         name="an archived job leaves no entry in the journal", file="src/mam/stores/sql/archive.py",
-        old="            self._append_entry(job, 0, None, (archived_line(job.job_id, moment),))\n", new="            moment = self._now()\n",
+        old="            self._append_entry(job, 0, None, tuple(short_lines([archived_line(job.job_id, moment)])))\n", new="            moment = self._now()\n",
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(
@@ -192,13 +208,12 @@ MUTANTS = [
         caught_by="tests/conformance/test_memory.py",
     ),
     Mutant(
-        name="a claim ignores a key in use", file=f"{SQLITE}/queries.sql",
-        old="blocked = 0 AND host IN ('', :host)\n  AND agent NOT IN (SELECT value FROM json_each(:skipped))\n  AND (exclusive IS NULL OR NOT EXISTS (SELECT 1 FROM job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))",
-        new="blocked = 0 AND host IN ('', :host)\n  AND agent NOT IN (SELECT value FROM json_each(:skipped))",
+        name="a claim ignores a key in use", file="src/mam/stores/sql/queries.sql",
+        old="other.exclusive = job.exclusive AND other.status = 'running'))\nORDER BY", new="other.exclusive = job.exclusive AND false))\nORDER BY",
         caught_by="tests/conformance/test_sqlite.py",
     ),
     Mutant(
-        name="any host claims a conversation", file=f"{SQLITE}/queries.sql",
+        name="any host claims a conversation", file="src/mam/stores/sql/queries.sql",
         old="blocked = 0 AND host IN ('', :host)\n", new="blocked = 0\n",
         caught_by="tests/conformance/test_sqlite.py",
     ),
@@ -276,7 +291,7 @@ MUTANTS = [
         old="            left.append(end_orphans(find_orphans))\n", new="            pass\n", caught_by=f"{WORK}/test_orphans.py",
     ),
     Mutant(
-        name="a trace still names a keeper that has another job", file="src/mam/work/attempt.py",
+        name="a pid file still names a keeper that has another job", file="src/mam/work/headless_attempt.py",
         old="            self._remove_pid_line()\n", new="", caught_by=f"{WORK}/test_pidfiles.py",
     ),
     Mutant(

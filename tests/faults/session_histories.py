@@ -1,4 +1,4 @@
-"""Many processes compete to be the one session of a name: in the directory, and in the store from which it claims."""
+"""Many processes compete to be the one session of a name, in the directory and in the store from which it claims."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mam.errors import MamError, StoreUnavailable
 from mam.registry import Registry
 from mam.stores.port import Query
 from mam.util.clock import SystemClock
-from tests.faults.callers import Brief, Crew, note
-from tests.faults.histories import LABEL, LEASE, Crowd, OpenStore, Plan
+from tests.faults.callers import CallerPool, CallerTask, note
+from tests.faults.histories import LABEL, LEASE, DisturbedCallers, OpenStore, Plan
 from tests.faults.linearizability import Call, linearizable
 
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 AGENT = "gpu"
 GENERATIONS = tuple(f"life-{number}" for number in range(5))
 LONG = 10 * 365 * 86400.0
-"""A lease that no jump of the clock ends: who owns a name is the question here, not for how long."""
+"""A lease that no jump of the clock ends, because these histories test who owns a name, not for how long."""
 OK, NO = "ok", "no"
 
 
 class SessionAsker:
-    """One process of the crowd. It speaks for any generation, as a script would that was started twice."""
+    """The calls of one process. It uses any generation, like a script that was started twice."""
 
-    def __init__(self, directory: Directory, store: Store, brief: Brief, notes: int) -> None:
+    def __init__(self, directory: Directory, store: Store, task: CallerTask, notes: int) -> None:
         self._directory = directory
         self._registry = Registry(store)
-        self._chance = brief.chance
+        self._chance = task.chance
         self._notes = notes
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class SessionAsker:
         try:
             answer = do() if verb == "look" else (do(), OK)[1]
         except StoreUnavailable:
-            return  # whether it happened, nobody knows
+            return  # it is unknown whether the call took effect
         except MamError:
             answer = NO
         note(self._notes, ["told", answer, time.monotonic()])
@@ -85,7 +85,7 @@ def record_of(generation: str, agent_id: str = AGENT) -> AgentRecord:
 
 
 def directory_outcomes(owner: str, call: Call) -> Iterator[str]:
-    """A name belongs to one generation until that one takes it away. `owner` is "nobody" or a generation."""
+    """A name belongs to one generation until that generation removes it. `owner` is "nobody" or a generation."""
     verb, generation = call.verb.split()
     if verb == "look":
         after, answer = owner, owner
@@ -116,24 +116,24 @@ OpenDirectory = Callable[[Path, "Clock"], "Directory"]
 
 
 class SessionHistories:
-    """Of generations of one name, in a directory and in the store from which it claims."""
+    """Histories of generations of one name, in a directory and in the store from which it claims."""
 
     def __init__(self, open_directory: OpenDirectory, open_store: OpenStore) -> None:
-        def make_asker(brief: Brief, clock: Clock, notes: int) -> SessionAsker:
-            place = Path(brief.folder)
-            return SessionAsker(open_directory(place, clock), open_store(place, clock), brief, notes)
+        def make_caller(task: CallerTask, clock: Clock, notes: int) -> SessionAsker:
+            place = Path(task.folder)
+            return SessionAsker(open_directory(place, clock), open_store(place, clock), task, notes)
 
         self._open_store = open_store
-        self._crew = Crew(make_asker)
+        self._pool = CallerPool(make_caller)
 
     def close(self) -> None:
-        self._crew.close()
+        self._pool.close()
 
     def judged(self, folder: Path, plan: Plan) -> int:
-        """Lives a history and judges it; how many calls it had."""
-        crowd = Crowd(self._crew, folder, plan)
-        crowd.live()
-        calls = crowd.calls()
+        """Runs a history and checks it. Returns the number of its calls."""
+        callers = DisturbedCallers(self._pool, folder, plan)
+        callers.live()
+        calls = callers.calls()
         for of, begin, follow in (
             ("directory", "nobody", directory_outcomes),
             ("store", ("", frozenset[str]()), store_outcomes),
@@ -150,7 +150,7 @@ class SessionHistories:
 
 
 def _check_holders(store: Store) -> None:
-    """Once the generation that counts has spoken again, nobody of an older one holds anything."""
+    """After the current generation has announced itself again, no older one holds a job."""
     known = store.generations().get(AGENT)
     if known is None:
         return

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mam.jobs.pause import Pause
-from tests.faults.store_kinds import HOMES
+from tests.faults.store_kinds import STORE_KINDS
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
@@ -22,9 +22,9 @@ def kept(store: Store) -> list[str]:
 
 
 def main() -> None:
-    home, place = HOMES[sys.argv[1]], Path(sys.argv[2])
-    home.make(place)
-    store = home.open(place)
+    store_kind, place = STORE_KINDS[sys.argv[1]], Path(sys.argv[2])
+    store_kind.make(place)
+    store = store_kind.open(place)
     for name in NAMES:
         store.keep_secrets(name, {"auth_token": "t"})
         os.write(1, f"secret {name}\n".encode())

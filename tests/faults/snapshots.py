@@ -13,31 +13,31 @@ import shutil
 from pathlib import Path
 
 from mam.registry import Registry
-from tests.faults.invariants import Told, check_files, check_no_problems
-from tests.faults.random_life import Life
-from tests.faults.store_kinds import Home
+from tests.faults.invariants import FoldedJournal, check_files, check_no_problems
+from tests.faults.random_life import RandomUser
+from tests.faults.store_kinds import StoreKind
 
 MOST_JOBS = 12
-"""Then a new store is begun: putting a wreck aside costs as much as it has files."""
+"""The acts after which a new store is used, because copying a store costs time for each file."""
 THOROUGH = 25
 
 
 class Snapshots:
-    """Lives at one seam. The seam is arranged once for this process; nothing else may use the stores meanwhile."""
+    """Acts at one seam. The seam is installed once for this process; nothing else may use the stores meanwhile."""
 
-    def __init__(self, home: Home, seam: str, folder: Path, seed: int) -> None:
-        self._home = home
+    def __init__(self, store_kind: StoreKind, seam: str, folder: Path, seed: int) -> None:
+        self._store_kind = store_kind
         self._folder = folder
         self._seed = seed
         self._chance = random.Random(f"snapshots {seed}")
         self._armed = False
-        self._told = Told()
+        self._folded = FoldedJournal()
         self._acts = 0
         self._wrecks: list[Path] = []
         self._place = folder / "place"
         self.points = 0
-        self._kept = home.seams[seam](self._count)
-        home.make(self._place)
+        self._kept = store_kind.seams[seam](self._count)
+        store_kind.make(self._place)
 
     def run(self, points: int) -> int:
         while self.points < points:
@@ -50,21 +50,21 @@ class Snapshots:
 
     def _count(self) -> None:
         if self._armed:
-            self._armed = False  # what follows goes through the seam too
+            self._armed = False  # the next statements go through the seam too
             wreck = self._folder / f"wreck-{len(self._wrecks)}"
             put_aside(self._place, wreck)
             self._wrecks.append(wreck)
             self._armed = True
 
     def _in_transaction(self) -> None:
-        if len(self._told.records) > MOST_JOBS:
+        if len(self._folded.records) > MOST_JOBS:
             shutil.rmtree(self._place)
-            self._home.make(self._place)
-            self._told = Told()
-        store = self._home.open(self._place)
-        self._told.follow(store)
-        before = self._told.number
-        life = Life(Registry(store), f"{self._seed} {self._acts}", self._told)
+            self._store_kind.make(self._place)
+            self._folded = FoldedJournal()
+        store = self._store_kind.open(self._place)
+        self._folded.follow(store)
+        before = self._folded.number
+        life = RandomUser(Registry(store), f"{self._seed} {self._acts}", self._folded)
         self._acts += 1
         self._armed = True
         life.act()
@@ -79,33 +79,33 @@ class Snapshots:
         heirs.append(self._judged(self._wrecks[-1], at_least=after))
         self._go_on_in(self._chance.randrange(len(heirs)), heirs)
 
-    def _judged(self, wreck: Path, *, at_least: int) -> Told:
-        told = self._told.copied()
-        store = self._home.open(wreck)
+    def _judged(self, wreck: Path, *, at_least: int) -> FoldedJournal:
+        folded = self._folded.copied()
+        store = self._store_kind.open(wreck)
         try:
-            tail = told.follow(store)
-            assert told.number >= at_least, f"{at_least} were acknowledged, {told.number} are there"
+            tail = folded.follow(store)
+            assert folded.number >= at_least, f"{at_least} were acknowledged, {folded.number} are there"
             if self._chance.randrange(THOROUGH) == 0:
-                told.check_everything(store)
-                check_files(self._home, wreck, store)
+                folded.check_everything(store)
+                check_files(self._store_kind, wreck, store)
             else:
-                some = self._chance.sample(sorted(told.records), min(2, len(told.records)))
+                some = self._chance.sample(sorted(folded.records), min(2, len(folded.records)))
                 for job_id in {*some, *(entry.job_id for entry in tail)}:
-                    told.check_job(store, job_id)
+                    folded.check_job(store, job_id)
                 check_no_problems(store)
         except AssertionError as error:
-            raise AssertionError(f"{self._home.name}, {self.where}, wreck {wreck.name}: {error}") from error
+            raise AssertionError(f"{self._store_kind.name}, {self.where}, wreck {wreck.name}: {error}") from error
         finally:
             store.close()
-        return told
+        return folded
 
-    def _go_on_in(self, chosen: int, heirs: list[Told]) -> None:
+    def _go_on_in(self, chosen: int, heirs: list[FoldedJournal]) -> None:
         for place, wreck in enumerate(self._wrecks):
             if place == chosen:
                 wreck.rename(self._place)
             else:
                 shutil.rmtree(wreck)
-        self._told, self._wrecks = heirs[chosen], []
+        self._folded, self._wrecks = heirs[chosen], []
 
 
 def put_aside(place: Path, wreck: Path) -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mam.util.clock import Clock, Moment
 
 
-class Home(Frozen):
-    """A kind of store. Its place is a directory that holds all of it, and that can be copied when nobody is in it."""
+class StoreKind(Frozen):
+    """A kind of store. Its place is the directory that contains all of it. It can be copied while it is not in use."""
 
     name: str
     within: str
@@ -45,14 +45,14 @@ class Home(Frozen):
         return self.opener(str(self.path(place)), clock)
 
 
-HOMES = {
-    home.name: home
-    for home in (
-        Home(
+STORE_KINDS = {
+    store_kind.name: store_kind
+    for store_kind in (
+        StoreKind(
             name="files", within="jobs", database="jobs/.store/registry.db", scheme="",
             create=create_files_store, opener=FilesStore, seams={"call": at_calls, "write": at_writes},
         ),
-        Home(
+        StoreKind(
             name="sqlite", within="jobs.db", database="jobs.db", scheme="sqlite://",
             create=create_sqlite_store, opener=SqliteStore, seams={"statement": at_statements, "write": at_writes},
         ),
@@ -61,7 +61,7 @@ HOMES = {
 
 
 class Boot(SystemClock):
-    """The clock of one boot of a machine; a power cut ends it, and mam has to know that."""
+    """The clock of one boot of a machine. mam must notice that a power cut has ended it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -71,7 +71,7 @@ class Boot(SystemClock):
 
 
 def copied(origin: Path, wreck: Path) -> None:
-    """The same store in another directory, whatever was there before."""
+    """Copies the store into another directory and replaces what was there."""
     shutil.rmtree(wreck, ignore_errors=True)
     shutil.copytree(origin, wreck)
 

@@ -18,21 +18,21 @@ from tests.needs import need
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
-    from tests.faults.store_kinds import Home
+    from tests.faults.store_kinds import StoreKind
 
 HOOK = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "session_id": "s"}
 PATIENCE = 60.0
 
 
-class Props:
-    def __init__(self, home: Home, folder: Path) -> None:
+class Services:
+    def __init__(self, store_kind: StoreKind, folder: Path) -> None:
         need("mosquitto", "mosquitto_sub")
         self._inbox = folder / "root/inbox/acme/shop/main"
         self._inbox.mkdir(parents=True)
         self._dropped: list[str] = []
         (folder / "hook.json").write_text(json.dumps(HOOK), encoding="utf-8")
         self._target = folder / "moved"
-        self.names = {"origin": home.address(folder / "origin"), "moved": home.address(self._target)}
+        self.names = {"origin": store_kind.address(folder / "origin"), "moved": store_kind.address(self._target)}
         store = made(self.names["origin"])
         furnish(store, 12)
         self._contents = contents(store)
@@ -44,7 +44,7 @@ class Props:
         self._broker.stop()
 
     def prepare(self, verb: str) -> None:
-        """A file comes whole, by a rename."""
+        """A prompt file appears whole, by a rename."""
         if verb == "inbox once":
             name = f"{len(self._dropped)}.prompt.md"
             (self._inbox.parent / name).write_text("true\n", encoding="utf-8")
@@ -52,19 +52,19 @@ class Props:
             self._dropped.append(f"acme/shop/main/{name}")
 
     def judge(self, verb: str, code: int | None) -> None:
-        """A copy is there when it is whole, and not before; nobody can open the half of one."""
+        """A copy exists only when it is complete; no process can open an incomplete one."""
         if verb != "migrate":
             return
         try:
             copy = contents(opened(self.names["moved"]))
         except (StoreMissing, StoreUnavailable):
-            assert code != 0, "a copy was acknowledged, and is not there"
+            assert code != 0, "a copy was acknowledged, but is missing"
             return
-        assert copy == self._contents, "the copy is another one"
+        assert copy == self._contents, "the copy differs"
         shutil.rmtree(self._target)
 
     def finish(self, store: Store, records: dict[str, dict[str, Any]]) -> None:
-        """`records` is what the journal has told when nothing is left to be done."""
+        """`records` results from the journal after all work is done."""
         archived = {kept.job.job_id: kept.job.to_json() for kept in store.archive_contents()}
         inboxes = [job["inbox"] for job in (records | archived).values() if job.get("inbox")]
         files = sorted(str(inbox["file"]) for inbox in inboxes)
@@ -78,7 +78,7 @@ class Props:
         while not told <= heard:
             assert time.monotonic() < ends, f"the broker never got {sorted(told - heard)[:5]}"
             _retained, _topic, payload = self._reader.take(1)[0].split(" ", 2)
-            if payload:  # without one it is the farewell of a job that was pruned
+            if payload:  # a message without one clears the events of a pruned job
                 event = json.loads(payload)
                 heard.add((event["job_id"], event["seq"]))
 

@@ -14,33 +14,35 @@ from tests.faults.amount import DOSE
 from tests.faults.isolated import alone
 from tests.faults.mutants import mutated
 from tests.faults.seeded_faults import MUTANTS
-from tests.faults.store_kinds import HOMES, Home
+from tests.faults.store_kinds import STORE_KINDS, StoreKind
 from tests.needs import need
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
-SEAMS = [(home, seam) for home in HOMES.values() for seam in home.seams]
-at_every_seam = pytest.mark.parametrize(("home", "seam"), SEAMS, ids=[f"{home.name}-{seam}" for home, seam in SEAMS])
+SEAMS = [(store_kind, seam) for store_kind in STORE_KINDS.values() for seam in store_kind.seams]
+at_every_seam = pytest.mark.parametrize(
+    ("store_kind", "seam"), SEAMS, ids=[f"{store_kind.name}-{seam}" for store_kind, seam in SEAMS]
+)
 
 
 @at_every_seam
-def test_a_chain_of_kills(folder: Path, home: Home, seam: str) -> None:
-    assert alone("chain", home.name, seam, 100 * DOSE, 1, folder) >= 100 * DOSE
+def test_a_chain_of_kills(folder: Path, store_kind: StoreKind, seam: str) -> None:
+    assert alone("chain", store_kind.name, seam, 100 * DOSE, 1, folder) >= 100 * DOSE
 
 
 @at_every_seam
-def test_the_disk_before_each_step(folder: Path, home: Home, seam: str) -> None:
-    assert alone("snapshots", home.name, seam, 150 * DOSE, 1, folder) >= 150 * DOSE
+def test_the_disk_before_each_step(folder: Path, store_kind: StoreKind, seam: str) -> None:
+    assert alone("snapshots", store_kind.name, seam, 150 * DOSE, 1, folder) >= 150 * DOSE
 
 
-@pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
-def test_commands_that_the_kernel_kills(folder: Path, home: Home) -> None:
+@pytest.mark.parametrize("store_kind", STORE_KINDS.values(), ids=list(STORE_KINDS))
+def test_commands_that_the_kernel_kills(folder: Path, store_kind: StoreKind) -> None:
     need("strace", "mosquitto", "mosquitto_sub")
-    assert alone("commands", home.name, "", 3 * DOSE, 1, folder) > 20 * DOSE, "strace no longer kills"
+    assert alone("commands", store_kind.name, "", 3 * DOSE, 1, folder) > 20 * DOSE, "strace no longer kills"
 
 
 def test_a_failure_prints_seed_store_and_kill_point_and_the_line_that_tries_it_again() -> None:
-    """Seen by a fault that was put in: what is printed is run, and fails in the same way."""
+    """The test puts a fault in, runs the printed command, and sees the same failure."""
     (fault,) = [mutant for mutant in MUTANTS if mutant.name == "events are appended again after a kill"]
     with mutated(fault) as (copy, environment):
         long = [sys.executable, "-m", "tests.faults.long", "--jobs", "1", "--only", "fork-kills on files at each call"]

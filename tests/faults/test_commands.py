@@ -8,36 +8,37 @@ from pathlib import Path
 import pytest
 
 from tests.faults.amount import DOSE
-from tests.faults.store_kinds import HOMES, Home
-from tests.faults.tracing import COMMANDS, Stage, failing, killed
+from tests.faults.store_kinds import STORE_KINDS, StoreKind
+from tests.faults.tracing import COMMANDS, PreparedStore, failing, killed
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
 MOMENTS = 4 * DOSE
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EMFILE")
-on_every_home = pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
+on_every_store_kind = pytest.mark.parametrize("store_kind", STORE_KINDS.values(), ids=list(STORE_KINDS))
 
 
 @pytest.fixture
-def stage(home: Home, folder: Path) -> Stage:
-    return Stage(home, folder)
+def prepared(store_kind: StoreKind, folder: Path) -> PreparedStore:
+    return PreparedStore(store_kind, folder)
 
 
-@on_every_home
+@on_every_store_kind
 @pytest.mark.parametrize("verb", COMMANDS)
-def test_killed_at_some_of_its_calls(stage: Stage, verb: str) -> None:
-    moments, expected = stage.moments(verb), stage.undisturbed(verb)
+def test_killed_at_some_of_its_calls(prepared: PreparedStore, verb: str) -> None:
+    moments, expected = prepared.moments(verb), prepared.undisturbed(verb)
     some = random.Random(verb).sample(moments, MOMENTS) if len(moments) > MOMENTS else moments
-    # A run may come out with fewer calls than the one that was counted: not every moment comes.
-    came = [killed(stage, verb, moment, expected) for moment in some]
+    # A run may make fewer calls than the counted one, so it does not reach every moment.
+    came = [killed(prepared, verb, moment, expected) for moment in some]
     assert any(came)
 
 
-@on_every_home
+@on_every_store_kind
 @pytest.mark.parametrize("verb", COMMANDS)
-def test_an_error_at_some_of_its_calls(stage: Stage, verb: str) -> None:
+def test_an_error_at_some_of_its_calls(prepared: PreparedStore, verb: str) -> None:
     chance = random.Random(f"error {verb}")
-    moments, expected = stage.moments(verb), stage.undisturbed(verb)
-    moments = [moment for moment in moments if moment.call != "fcntl"]  # a lock that is refused is one that others hold
+    moments, expected = prepared.moments(verb), prepared.undisturbed(verb)
+    # mam takes an error of fcntl for a lock that another process holds.
+    moments = [moment for moment in moments if moment.call != "fcntl"]
     for moment in chance.sample(moments, min(MOMENTS, len(moments))):
-        failing(stage, verb, moment, chance.choice(ERRORS), expected)
+        failing(prepared, verb, moment, chance.choice(ERRORS), expected)

@@ -19,14 +19,14 @@ from mam.util.clock import SystemClock
 from tests.audit.support import history_in, history_in_log
 from tests.faults.damage import damaged, with_every_damage
 from tests.faults.invariants import act, check_files
-from tests.faults.store_kinds import HOMES
+from tests.faults.store_kinds import STORE_KINDS
 
 if TYPE_CHECKING:
     from mam.stores.port import Store
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
-FILES, SQLITE = HOMES["files"], HOMES["sqlite"]
+FILES, SQLITE = STORE_KINDS["files"], STORE_KINDS["sqlite"]
 
 
 @pytest.fixture
@@ -68,18 +68,18 @@ def test_a_record(origin: Path, damage: str) -> None:
         assert statuses(store) == WHOLE
         assert store.get("runs").attempt == 1
         assert [problem.file for problem in store.problems()] == ["runs.json"], at
-        assert (place / "jobs/runs.json").read_bytes() == spoilt, "it was not left as it is"
+        assert (place / "jobs/runs.json").read_bytes() == spoilt, "mam changed the file"
         Registry(store).publish("runs", event="progress", attempt=1)
         kept = [file.read_bytes() for file in (place / "jobs/.store/aside").glob("runs.*")]
-        assert kept == ([spoilt] if spoilt else []), f"byte {at}: thrown away"
+        assert kept == ([spoilt] if spoilt else []), f"byte {at}: discarded"
         check_files(FILES, place, store)
         store.close()
 
 
 @with_every_damage
 def test_the_events_of_a_job(origin: Path, damage: str) -> None:
-    """They are a copy of the journal that nobody reads but people, and a rebuild of the database."""
-    whole = HOMES["files"].open(origin)
+    """They are a copy of the journal, which only people and a rebuild of the database read."""
+    whole = STORE_KINDS["files"].open(origin)
     expected = whole.events("runs")
     whole.close()
     for at, place, _spoilt in damaged(origin, "jobs/runs.events.log", damage, stride=11):
@@ -100,7 +100,7 @@ def _numbers(event: dict[str, Any]) -> list[int]:
 
 @with_every_damage
 def test_the_database_of_a_files_store(origin: Path, damage: str) -> None:
-    """It is right, or one line names the verb that makes it anew; and that verb does."""
+    """The database is right, or one line names the verb that makes it again, and that verb succeeds."""
     _settle(origin / "jobs/.store/registry.db")
     told = 0
     for at, place, _spoilt in _spoilt_database(origin, damage):
@@ -157,7 +157,7 @@ def test_the_audit_log(origin: Path, damage: str, file: str, caplog: pytest.LogC
         found, whole = history_in_log(place / "logs"), history_in(store)
         assert (found["runs"], found["waits"]) == (whole["runs"], whole["waits"]), at
         if name.endswith("events.ndjson"):
-            assert all(line in (place / name).read_bytes() for line in spoilt.split(b"\n")), "a line was thrown away"
+            assert all(line in (place / name).read_bytes() for line in spoilt.split(b"\n")), "a line was discarded"
             if damage == "turned over" and found["ended"] != whole["ended"]:
                 assert "events.ndjson: line" in caplog.text
         store.close()
@@ -165,7 +165,7 @@ def test_the_audit_log(origin: Path, damage: str, file: str, caplog: pytest.LogC
 
 @with_every_damage
 def test_a_database(folder: Path, damage: str) -> None:
-    """It opens and is right, or it is told by name; it is never made anew over what is there."""
+    """The database opens and is right, or mam names the damage. mam never makes a new one over it."""
     origin = folder / "database"
     SQLITE.make(origin)
     store = SQLITE.open(origin)

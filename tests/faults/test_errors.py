@@ -17,58 +17,65 @@ import pytest
 from mam.errors import MamError, StoreUnavailable
 from mam.registry import Registry
 from mam.stores.port import Query
-from tests.faults.failing import ERRORS, Once, calls_fail, writes_fail
-from tests.faults.invariants import check_store, check_story, looked_at
-from tests.faults.store_kinds import HOMES, Home, copied
-from tests.stories import WRITERS, Cast
+from tests.faults.failing import ERRORS, FailAt, calls_fail, writes_fail
+from tests.faults.invariants import check_history, check_store, looked_at
+from tests.faults.store_kinds import STORE_KINDS, StoreKind, copied
+from tests.sample_jobs import WRITERS, SampleJobs
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
-WAYS: dict[str, Callable[[Once], AbstractContextManager[None]]] = {"call": calls_fail, "write": writes_fail}
+WAYS: dict[str, Callable[[FailAt], AbstractContextManager[None]]] = {"call": calls_fail, "write": writes_fail}
 in_every_way = pytest.mark.parametrize(
-    ("home", "way"),
-    [(HOMES["files"], "call"), (HOMES["files"], "write"), (HOMES["sqlite"], "write")],
+    ("store_kind", "way"),
+    [(STORE_KINDS["files"], "call"), (STORE_KINDS["files"], "write"), (STORE_KINDS["sqlite"], "write")],
     ids=["files-call", "files-write", "sqlite-write"],
 )
-on_every_home = pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
+on_every_store_kind = pytest.mark.parametrize("store_kind", STORE_KINDS.values(), ids=list(STORE_KINDS))
 
 
 @in_every_way
 @pytest.mark.parametrize("verb", WRITERS)
-def test_an_error_at_any_call_leaves_the_act_done_or_not_done(folder: Path, home: Home, way: str, verb: str) -> None:
+def test_an_error_at_any_call_leaves_the_act_done_or_not_done(
+    folder: Path, store_kind: StoreKind, way: str, verb: str
+) -> None:
     origin, wreck = folder / "origin", folder / "wreck"
-    home.make(origin)
-    store = home.open(origin)
-    cast = Cast(Registry(store), "run")
+    store_kind.make(origin)
+    store = store_kind.open(origin)
+    sample = SampleJobs(Registry(store), "run")
     store.close()
     copied(origin, wreck)
-    store = home.open(wreck)
-    WRITERS[verb](Registry(store), cast)
+    store = store_kind.open(wreck)
+    WRITERS[verb](Registry(store), sample)
     store.close()
-    expected = looked_at(home, wreck, cast)
+    expected = looked_at(store_kind, wreck, sample)
     codes = itertools.cycle(ERRORS)
     for nth in itertools.count(1):
         copied(origin, wreck)
-        fails = Once(nth, next(codes))
-        acknowledged = _in_transaction(home, wreck, verb, cast, WAYS[way](fails), fails)
+        fails = FailAt(nth, next(codes))
+        acknowledged = _in_transaction(store_kind, wreck, verb, sample, WAYS[way](fails), fails)
         if not fails.reached:
             break
-        check_story(expected, looked_at(home, wreck, cast), acknowledged=acknowledged)
+        check_history(expected, looked_at(store_kind, wreck, sample), acknowledged=acknowledged)
     assert nth > 12, "the seam no longer reaches the calls"
 
 
 def _in_transaction(
-    home: Home, place: Path, verb: str, cast: Cast, failing: AbstractContextManager[None], fails: Once
+    store_kind: StoreKind,
+    place: Path,
+    verb: str,
+    sample: SampleJobs,
+    failing: AbstractContextManager[None],
+    fails: FailAt,
 ) -> bool:
-    """Whether it was acknowledged. Then the same store is used once more: it must have got over it."""
+    """Returns whether the act was acknowledged. Then it uses the same store again, which must have recovered."""
     with failing:
         try:
-            store = home.open(place)
+            store = store_kind.open(place)
         except MamError as error:
             _check_told(error, fails)
             return False
         try:
-            WRITERS[verb](Registry(store), cast)
+            WRITERS[verb](Registry(store), sample)
             acknowledged = True
         except MamError as error:
             _check_told(error, fails)
@@ -78,24 +85,24 @@ def _in_transaction(
     return acknowledged
 
 
-def _check_told(error: MamError, fails: Once) -> None:
+def _check_told(error: MamError, fails: FailAt) -> None:
     assert error.exit_code == 9, f"{fails.call} {os.strerror(fails.code)}: {error}"
     assert "\n" not in str(error)
 
 
-@on_every_home
-def test_short_writes_are_finished(folder: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_every_store_kind
+def test_short_writes_are_finished(folder: Path, store_kind: StoreKind, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
-    home.make(folder)
+    store_kind.make(folder)
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data)[:7]))
-        store = home.open(folder)
-        cast = Cast(Registry(store), "run")
-        store.keep_secrets(cast.running, {"auth_token": "t" * 50})
+        store = store_kind.open(folder)
+        sample = SampleJobs(Registry(store), "run")
+        store.keep_secrets(sample.running, {"auth_token": "t" * 50})
         store.close()
-    assert looked_at(home, folder, cast) == []
-    store = home.open(folder)
-    assert store.secrets(cast.running) == {"auth_token": "t" * 50}
+    assert looked_at(store_kind, folder, sample) == []
+    store = store_kind.open(folder)
+    assert store.secrets(sample.running) == {"auth_token": "t" * 50}
     store.close()
 
 
@@ -105,10 +112,10 @@ def test_short_writes_are_finished(folder: Path, home: Home, monkeypatch: pytest
 def test_a_failed_sync_is_never_tried_again_on_the_same_descriptor(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a failed fsync the kernel may call the pages clean; only a new descriptor can be believed."""
-    home = HOMES["files"]
-    home.make(folder)
-    store = home.open(folder)
+    """After a failed fsync the kernel may call the pages clean; only a new descriptor reports the truth."""
+    store_kind = STORE_KINDS["files"]
+    store_kind.make(folder)
+    store = store_kind.open(folder)
     registry = Registry(store)
     real = {name: getattr(os, name) for name in ("fsync", "fdatasync", "close", "open")}
     for nth in itertools.count(1):
@@ -139,14 +146,14 @@ def test_a_failed_sync_is_never_tried_again_on_the_same_descriptor(
         if left[0] > 0:
             break
     assert nth > 5
-    check_store(home, folder, store)
+    check_store(store_kind, folder, store)
     store.close()
 
 
-@on_every_home
-def test_a_failed_sync_of_sqlite_ends_the_act_and_the_connection(folder: Path, home: Home) -> None:
-    """What was not synced looks whole in memory: nobody may find it in the log and build on it."""
-    home.make(folder)
+@on_every_store_kind
+def test_a_failed_sync_of_sqlite_ends_the_act_and_the_connection(folder: Path, store_kind: StoreKind) -> None:
+    """An entry that was not synced looks whole in memory. No later act may find it in the log and build on it."""
+    store_kind.make(folder)
     left = [0]
     opened = list[str]()
 
@@ -166,13 +173,13 @@ def test_a_failed_sync_of_sqlite_ends_the_act_and_the_connection(folder: Path, h
             return File("unix", name, flags)
 
     disk = Disk()
-    store = home.open(folder)
+    store = store_kind.open(folder)
     registry = Registry(store)
     registry.register(prompt="kept", agent="codex", job_id="kept")
     left[0], before = 1, len(opened)
     with pytest.raises(StoreUnavailable, match="disk"):
         registry.register(prompt="lost", agent="codex", job_id="lost")
-    other = home.open(folder)
+    other = store_kind.open(folder)
     assert [job.job_id for job in other.select(Query())] == ["kept"]
     other.close()
     assert len(opened) > before, "the descriptors whose sync failed are used on"
@@ -180,8 +187,8 @@ def test_a_failed_sync_of_sqlite_ends_the_act_and_the_connection(folder: Path, h
     assert [job.job_id for job in registry.select(Query())] == ["next", "kept"]
     store.close()
     disk.unregister()
-    store = home.open(folder)
-    check_store(home, folder, store)
+    store = store_kind.open(folder)
+    check_store(store_kind, folder, store)
     store.close()
 
 
@@ -201,11 +208,11 @@ def small(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
-@on_every_home
-def test_a_disk_that_fills_up_refuses_whole_acts_and_recovers(small: Path, home: Home) -> None:
+@on_every_store_kind
+def test_a_disk_that_fills_up_refuses_whole_acts_and_recovers(small: Path, store_kind: StoreKind) -> None:
     place = small / "place"
-    home.make(place)
-    store = home.open(place)
+    store_kind.make(place)
+    store = store_kind.open(place)
     registry = Registry(store)
     acknowledged: list[str] = []
     refused = 0
@@ -224,17 +231,17 @@ def test_a_disk_that_fills_up_refuses_whole_acts_and_recovers(small: Path, home:
         "nr_inodes"
         in subprocess.run(["findmnt", "-no", "OPTIONS", str(small)], capture_output=True, text=True, check=True).stdout
     )
-    assert refused > 0 or (names_only and home.name == "sqlite"), "the disk never was full"
+    assert refused > 0 or (names_only and store_kind.name == "sqlite"), "the disk never was full"
     assert registry.register(prompt="room again", agent="codex").created
     store.close()
-    store = home.open(place)
+    store = store_kind.open(place)
     assert set(acknowledged) <= {job.job_id for job in store.select(Query())}
-    check_store(home, place, store)
+    check_store(store_kind, place, store)
     store.close()
 
 
 def _use_up(ballast: Path, turn: int) -> None:
-    """A little more each time, by bytes and by names, until nothing is left."""
+    """Fills the disk a little more each time, by bytes and by names, until nothing is left."""
     try:
         (ballast / str(turn)).write_bytes(b"x" * 24_000)
     except OSError:

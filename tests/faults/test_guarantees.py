@@ -39,6 +39,6 @@ def test_each_seeded_fault_has_a_row_and_was_caught() -> None:
 
 
 def test_what_a_long_run_counts_is_what_there_is() -> None:
-    """A fault that is new is counted by the next long run, and one that is gone is not told any more."""
+    """The next long run counts a new fault; a removed fault is no longer in the table."""
     told = {(row[0], row[1]) for row in rows(between("long run"))[1:]}
     assert told <= {(unit.name, unit.on) for unit in units(PostgresHistories())}

@@ -11,21 +11,21 @@ from mam.agents.files_directory import FilesDirectory
 from tests.faults.amount import DOSE
 from tests.faults.histories import Histories, Plan
 from tests.faults.session_histories import SessionHistories
-from tests.faults.store_kinds import HOMES, Home
+from tests.faults.store_kinds import STORE_KINDS, StoreKind
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
 SEEDS = range(6, 10 + 4 * DOSE)
-"""The eighth is a large crowd."""
+"""The eighth history has many processes."""
 
 
-class Judging(Protocol):
+class HistoryCheck(Protocol):
     def judged(self, folder: Path, plan: Plan) -> int: ...
 
     def close(self) -> None: ...
 
 
-def calls_of(told: Judging, folder: Path, seed: int) -> int:
+def calls_of(told: HistoryCheck, folder: Path, seed: int) -> int:
     try:
         return told.judged(folder, Plan.of(seed))
     finally:
@@ -33,18 +33,18 @@ def calls_of(told: Judging, folder: Path, seed: int) -> int:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
-def test_a_crowd_on_one_host_is_as_one_after_the_other(folder: Path, home: Home, seed: int) -> None:
-    home.make(folder)
-    assert calls_of(Histories(home.open), folder, seed) > 50
+@pytest.mark.parametrize("store_kind", STORE_KINDS.values(), ids=list(STORE_KINDS))
+def test_a_crowd_on_one_host_is_as_one_after_the_other(folder: Path, store_kind: StoreKind, seed: int) -> None:
+    store_kind.make(folder)
+    assert calls_of(Histories(store_kind.open), folder, seed) > 50
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
-def test_one_of_many_competing_sessions_wins(folder: Path, home: Home, seed: int) -> None:
-    home.make(folder)
+@pytest.mark.parametrize("store_kind", STORE_KINDS.values(), ids=list(STORE_KINDS))
+def test_one_of_many_competing_sessions_wins(folder: Path, store_kind: StoreKind, seed: int) -> None:
+    store_kind.make(folder)
     agents = str(folder / "agents")
-    told = SessionHistories(lambda _place, clock: FilesDirectory(agents, clock), home.open)
+    told = SessionHistories(lambda _place, clock: FilesDirectory(agents, clock), store_kind.open)
     assert calls_of(told, folder, seed) > 40
 
 

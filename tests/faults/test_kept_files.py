@@ -22,7 +22,7 @@ from mam.registry import Registry
 from mam.stores.port import Query
 from tests.faults.damage import damaged, with_every_damage
 from tests.faults.session_histories import AGENT, LONG, record_of
-from tests.faults.store_kinds import HOMES
+from tests.faults.store_kinds import STORE_KINDS
 from tests.inbox.world import WHERE, World
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
-FILES = HOMES["files"]
+FILES = STORE_KINDS["files"]
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_secrets(origin: Path, damage: str) -> None:
             assert "secrets" in str(error), at  # noqa: PT017
         else:
             kept = [one.read_bytes() for one in (place / "jobs/.store").glob("secrets*")]
-            assert found == whole or spoilt in kept, f"byte {at}: thrown away"
+            assert found == whole or spoilt in kept, f"byte {at}: discarded"
         others_are_well(store)
         store.close()
 
@@ -87,19 +87,19 @@ def test_the_directory_of_sessions(folder: Path, damage: str) -> None:
         assert directory.read("other").kind == FOUND, at
         if lookup.kind != FOUND:
             assert lookup.reason, at
-            assert (place / f"live_agents/{AGENT}/record.json").read_bytes() == spoilt, "it was not left as it is"
+            assert (place / f"live_agents/{AGENT}/record.json").read_bytes() == spoilt, "mam changed the file"
             try:
                 directory.change(AGENT, publish(record_of("second"), LONG))
             except MamError:
                 continue  # of a newer version: it stays
             kept = [file.read_bytes() for file in place.rglob("*") if file.is_file()]
-            assert spoilt in kept, f"byte {at}: thrown away"
+            assert spoilt in kept, f"byte {at}: discarded"
 
 
 @with_every_damage
 def test_the_ledger_of_an_inbox(folder: Path, damage: str) -> None:
-    """One that cannot be read stops the inbox; one that was emptied is filled again from the registry. One file is one
-    job all the same."""
+    """An unreadable ledger stops the inbox. mam fills an empty one again from the registry. One file still becomes one
+    job."""
     place, saved = folder / "place", folder / "saved"
     place.mkdir()
     world = World(place)

@@ -1,4 +1,4 @@
-"""mam 0.1.0 has a store open while this mam takes it over and is killed: the old one is rejected, or its acts count."""
+"""mam 0.1.0 has a store open while this mam takes it over and is killed: mam rejects the old one, or its acts count."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def format_of(journal: Path) -> int:
 
 
 def test_nothing_is_changed_before_mam_0_1_0_is_kept_out(folder: Path) -> None:
-    """Killed at any call, the old journal is as it was and so is each record, or the journal is one that it refuses."""
+    """After a kill at any call, the old journal and the records are unchanged, or mam 0.1.0 refuses the journal."""
     path = folder / "jobs"
 
     def work(acknowledge: Callable[[str], None]) -> None:
@@ -79,7 +79,7 @@ def test_nothing_is_changed_before_mam_0_1_0_is_kept_out(folder: Path) -> None:
 
 
 def test_a_database_finished_before_the_old_mam_was_locked_out_is_rebuilt(folder: Path) -> None:
-    """The old one may have written since then."""
+    """mam 0.1.0 may have written since then."""
     path = folder / "jobs"
 
     def work(acknowledge: Callable[[str], None]) -> None:
@@ -116,7 +116,7 @@ def old_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "src"
 
 
-class Elder:
+class OldProcess:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
@@ -132,21 +132,21 @@ class Elder:
 
 
 @contextmanager
-def elder(old_code: Path, kind: str, path: Path) -> Iterator[Elder]:
+def old_process(old_code: Path, kind: str, path: Path) -> Iterator[OldProcess]:
     with subprocess.Popen(
         [sys.executable, str(ROOT / "tests/faults/old_mam.py"), kind, str(path)], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(old_code)},
     ) as process:  # fmt: skip
         try:
-            one = Elder(process)
+            one = OldProcess(process)
             assert one.hear() == "ready"
             yield one
         finally:
             process.kill()
 
 
-class Kind:
-    """How a store of mam 0.1.0 is made, taken over and opened."""
+class OldStoreKind:
+    """A kind of store of mam 0.1.0: how the test makes it, takes it over and opens it."""
 
     def __init__(self, name: str) -> None:
         self.is_files = name == "files"
@@ -162,7 +162,7 @@ class Kind:
         return SqliteStore(str(path))
 
 
-def steps_of(kind: Kind, folder: Path) -> int:
+def steps_of(kind: OldStoreKind, folder: Path) -> int:
     path = folder / "counted"
     kind.make(path)
     upto = 1
@@ -183,12 +183,12 @@ def _cleared(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["files", "sqlite"])
 def test_a_mam_0_1_0_that_has_the_store_open_does_no_harm(folder: Path, old_code: Path, name: str) -> None:
-    kind, path = Kind(name), folder / "store"
+    kind, path = OldStoreKind(name), folder / "store"
     steps = steps_of(kind, folder)
     answers = []
     for moment in range(MOMENTS):
         kind.make(path)
-        with elder(old_code, name, path) as old:
+        with old_process(old_code, name, path) as old:
             step = 1 + moment * steps // MOMENTS
             kill_at(kind.seam, lambda _word: kind.open(path).close(), step)
             answers.append(old.act())
@@ -202,7 +202,7 @@ def test_a_mam_0_1_0_that_has_the_store_open_does_no_harm(folder: Path, old_code
 
 
 def _check(store: Store, *, done: bool, where: str) -> None:
-    """Every job once, with its number, and what the old one was told that it did."""
+    """Every job exists once, with its number, and every act that mam 0.1.0 acknowledged."""
     try:
         jobs = {job.job_id: job for job in store.select(Query())}
         late = {"late0000"} if done else set()

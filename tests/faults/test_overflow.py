@@ -66,7 +66,7 @@ def test_every_file_is_one_job_when_the_kernel_has_lost_count(tmp_path: Path) ->
 
 @contextmanager
 def watcher(inbox: InboxCommand, store: Path) -> Iterator[int]:
-    """Its process. What it says goes to a file: thousands of lines would fill a pipe that nobody reads."""
+    """Its process. Its output goes to a file, because thousands of lines would fill a pipe without a reader."""
     words = ["inbox", "watch", "--concurrency", "0", "--store", f"sqlite://{store}"]
     with (
         open(inbox.here.parent / "log", "wb") as log,
@@ -84,7 +84,7 @@ def watcher(inbox: InboxCommand, store: Path) -> Iterator[int]:
 
 @contextmanager
 def watch(folder: Path) -> Iterator[int]:
-    """A watcher of our own that reads nothing meanwhile: what the kernel does to it, it does to the other."""
+    """A watcher of the test that reads nothing. The kernel treats it like the other one."""
     library = ctypes.CDLL(None, use_errno=True)
     found: list[int] = []
 
@@ -114,7 +114,7 @@ def told_last(descriptor: int) -> int:
 
 
 def overflow(folder: Path) -> None:
-    """Nothing that concerns an inbox, and too much of it."""
+    """Makes very many events that do not concern an inbox."""
     one, other = folder / ".one", folder / ".other"
     one.touch()
     for _ in range(kept_events() // 2 + 1):

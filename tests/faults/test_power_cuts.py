@@ -1,4 +1,4 @@
-"""The power fails at any step of a recorded life: every possible disk holds all acknowledged acts."""
+"""The power fails at any step of a recorded run: every possible disk contains all acknowledged acts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mam.stores.files.records import read_stamp
 from tests.faults.amount import DOSE
 from tests.faults.power import power_cuts, written
 from tests.faults.power_cuts import cut_everywhere
-from tests.faults.recording import ROOT, Made, Renamed, Said, Step, Synced, Wrote, recorded
+from tests.faults.recording import ROOT, Created, Printed, Renamed, Step, Synced, Written, recorded
 from tests.faults.side_files import kept
-from tests.faults.store_kinds import HOMES, Home
+from tests.faults.store_kinds import STORE_KINDS, StoreKind
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
@@ -22,23 +22,25 @@ ACTS = 8
 
 
 @pytest.mark.parametrize("seed", range(2, DOSE + 2))
-@pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
-def test_acknowledged_acts_are_on_every_disk_that_a_power_cut_may_leave(folder: Path, home: Home, seed: int) -> None:
-    assert cut_everywhere(home, folder, seed, ACTS) > 500, "the recorder no longer sees the store"
+@pytest.mark.parametrize("store_kind", STORE_KINDS.values(), ids=list(STORE_KINDS))
+def test_acknowledged_acts_are_on_every_disk_that_a_power_cut_may_leave(
+    folder: Path, store_kind: StoreKind, seed: int
+) -> None:
+    assert cut_everywhere(store_kind, folder, seed, ACTS) > 500, "the recorder no longer sees the store"
 
 
-@pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
-def test_what_is_kept_beside_the_journal_is_old_or_new_after_a_cut(folder: Path, home: Home) -> None:
+@pytest.mark.parametrize("store_kind", STORE_KINDS.values(), ids=list(STORE_KINDS))
+def test_what_is_kept_beside_the_journal_is_old_or_new_after_a_cut(folder: Path, store_kind: StoreKind) -> None:
     """Secrets and pauses: each is acknowledged by its own name, and is there on every disk from then on."""
     root, after = folder / "root", folder / "after"
     root.mkdir()
-    steps = recorded(["tests.faults.side_files", home.name, str(root / "place")], root)
-    for cutting in power_cuts(steps, random.Random(1), mixes=1):
-        if not cutting.heard:
+    steps = recorded(["tests.faults.side_files", store_kind.name, str(root / "place")], root)
+    for cut in power_cuts(steps, random.Random(1), mixes=1):
+        if not cut.heard:
             continue
-        written(cutting.disk, after)
-        store = home.open(after / "place")
-        assert set(cutting.heard) <= {f"{name}\n" for name in kept(store)}, cutting.told
+        written(cut.disk, after)
+        store = store_kind.open(after / "place")
+        assert set(cut.heard) <= {f"{name}\n" for name in kept(store)}, cut.told
         store.close()
         shutil.rmtree(after)
 
@@ -49,12 +51,12 @@ def test_a_registration_has_its_record_file_on_every_disk(folder: Path) -> None:
     root.mkdir()
     steps = recorded(["tests.faults.register_loop", str(root / "place")], root)
     heard = 0
-    for cutting in power_cuts(steps, random.Random(1)):
-        written(cutting.disk, after)
-        for job_id in "".join(cutting.heard).split():
+    for cut in power_cuts(steps, random.Random(1)):
+        written(cut.disk, after)
+        for job_id in "".join(cut.heard).split():
             heard += 1
             text = (after / "place/jobs" / f"{job_id}.json").read_bytes()
-            assert read_stamp(text) is not None, cutting.told
+            assert read_stamp(text) is not None, cut.told
         shutil.rmtree(after)
     assert heard > 50
 
@@ -63,20 +65,20 @@ def test_a_registration_has_its_record_file_on_every_disk(folder: Path) -> None:
 
 
 def disks(*steps: Step) -> list[dict[str, bytes | None]]:
-    return [cutting.disk for cutting in power_cuts(list(steps), random.Random(1)) if cutting.before == len(steps)]
+    return [cut.disk for cut in power_cuts(list(steps), random.Random(1)) if cut.before == len(steps)]
 
 
-NEW = Made(directory=ROOT, name="new", number=1, is_directory=False)
-DATA = Wrote(number=1, offset=0, data=b"abcd")
+NEW = Created(directory=ROOT, name="new", number=1, is_directory=False)
+DATA = Written(number=1, offset=0, data=b"abcd")
 RENAME = Renamed(directory=ROOT, name="new", to="old")
 
 
 def test_a_file_that_was_synced_without_its_directory_may_be_gone() -> None:
-    assert {} in disks(NEW, DATA, Synced(number=1), Said(text="done"))
+    assert {} in disks(NEW, DATA, Synced(number=1), Printed(text="done"))
 
 
 def test_a_directory_that_was_synced_may_name_a_file_without_its_bytes() -> None:
-    left = disks(NEW, DATA, Synced(number=ROOT), Said(text="done"))
+    left = disks(NEW, DATA, Synced(number=ROOT), Printed(text="done"))
     assert {"new": b""} in left
     assert {"new": b"ab"} in left
     assert {"new": bytes(4)} in left
@@ -84,10 +86,10 @@ def test_a_directory_that_was_synced_may_name_a_file_without_its_bytes() -> None
 
 
 def test_synced_data_has_one_possible_disk() -> None:
-    assert disks(NEW, DATA, Synced(number=1), Synced(number=ROOT), Said(text="done")) == [{"new": b"abcd"}]
+    assert disks(NEW, DATA, Synced(number=1), Synced(number=ROOT), Printed(text="done")) == [{"new": b"abcd"}]
 
 
 def test_a_rename_is_old_or_new_until_its_directory_is_synced() -> None:
     before = (NEW, DATA, Synced(number=1), Synced(number=ROOT), RENAME)
-    assert sorted(map(list, disks(*before, Said(text="done")))) == [["new"], ["old"]]
-    assert disks(*before, Synced(number=ROOT), Said(text="done")) == [{"old": b"abcd"}]
+    assert sorted(map(list, disks(*before, Printed(text="done")))) == [["new"], ["old"]]
+    assert disks(*before, Synced(number=ROOT), Printed(text="done")) == [{"old": b"abcd"}]

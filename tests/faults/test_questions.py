@@ -1,6 +1,6 @@
-"""Between the question of an agent and its answer, everyone is killed: the worker, the agent that asks, the answerer.
+"""The test kills the worker, the agent that asks, and the answerer, between the question and its answer.
 
-Nothing runs without an answer for its own attempt, a question has one answer, and the job comes to its end.
+Nothing runs without an answer for its own attempt, a question has one answer, and the job ends.
 """
 
 from __future__ import annotations
@@ -17,14 +17,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mam import questions
-from mam.jobs.question import Draft
-from mam.jobs.question_acts import Answer
 from mam.registry import Registry
-from mam.stores.port import ClaimRequest
-from mam.testing import tasks
-from mam.testing.races import RacePool
 from tests.faults.amount import DOSE
-from tests.faults.store_kinds import HOMES, Home
+from tests.faults.answer_races import race_answers
+from tests.faults.store_kinds import STORE_KINDS, StoreKind
 from tests.waiting import PATIENCE, await_that
 
 if TYPE_CHECKING:
@@ -36,8 +32,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
-RACES = 500 if DOSE > 1 else 50
-"""On each kind of store; `make faults` has a thousand."""
+RACES = 1000 if DOSE > 1 else 50
+"""On each kind of store."""
 LIVES = 6 * DOSE
 VICTIMS = ("worker", "asker", "answerer")
 
@@ -55,25 +51,25 @@ with open("ran", "a") as file:
 raise SystemExit(0 if decision.is_allowed else 1)
 """
 
-on_every_home = pytest.mark.parametrize("home", HOMES.values(), ids=list(HOMES))
+on_every_store_kind = pytest.mark.parametrize("store_kind", STORE_KINDS.values(), ids=list(STORE_KINDS))
 
 
 class Place:
     """A store with a job that asks, and the commands that run it."""
 
-    def __init__(self, home: Home, folder: Path) -> None:
+    def __init__(self, store_kind: StoreKind, folder: Path) -> None:
         self.folder = folder
-        self._home = home
-        home.make(folder)
+        self._store_kind = store_kind
+        store_kind.make(folder)
         (folder / "asking.py").write_text(ASKING, encoding="utf-8")
         names = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "MAM_AGENTS_DIR")
         own = dict.fromkeys(names, str(folder / "own"))
         (folder / "own").mkdir()
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        self.env = {**kept, **own, "MAM_STORE": home.address(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.env = {**kept, **own, "MAM_STORE": store_kind.address(folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def store(self) -> Store:
-        return self._home.open(self.folder)
+        return self._store_kind.open(self.folder)
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -91,7 +87,7 @@ class Place:
         ).job.job_id  # fmt: skip
 
     def ran(self) -> list[tuple[str, int, int, str]]:
-        """What the agents did: the job, the attempt, the question, and what they were told."""
+        """What the agents did: the job, the attempt, the question, and the outcome that they got."""
         path = self.folder / "ran"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         told = map(json.loads, lines)
@@ -99,8 +95,8 @@ class Place:
 
 
 @pytest.fixture
-def place(home: Home, folder: Path) -> Place:
-    return Place(home, folder)
+def place(store_kind: StoreKind, folder: Path) -> Place:
+    return Place(store_kind, folder)
 
 
 @pytest.fixture
@@ -130,11 +126,13 @@ def kill(pid: int) -> None:
         return
 
 
-@on_every_home
-def test_everyone_is_killed_between_a_question_and_its_answer(place: Place, registry: Registry, home: Home) -> None:
-    """Each job has its victim, at a moment of its own: while nobody has answered, while the answer is written, or right
-    after it. A second life is undisturbed."""
-    chance = random.Random(f"questions {home.name}")
+@on_every_store_kind
+def test_everyone_is_killed_between_a_question_and_its_answer(
+    place: Place, registry: Registry, store_kind: StoreKind
+) -> None:
+    """The test kills one process for each job: before the answer, while it is written, or right after it. It disturbs
+    no later process."""
+    chance = random.Random(f"questions {store_kind.name}")
     for _ in range(LIVES):
         job_id = place.register(registry)
         victim, is_early = chance.choice(VICTIMS), chance.random() < 0.3
@@ -154,14 +152,14 @@ def test_everyone_is_killed_between_a_question_and_its_answer(place: Place, regi
 def _live(
     place: Place, registry: Registry, job_id: str, answer: str, victim: str | None, *, is_early: bool
 ) -> None:  # fmt: skip
-    """One worker, which is killed or comes to its end."""
+    """Runs one worker, until it is killed or ends."""
     worker = place.worker(job_id)
     processes = [worker]
     try:
         asked = open_question(registry, job_id, worker)
-        asker = int((place.folder / "asking").read_text(encoding="utf-8"))
+        caller = int((place.folder / "asking").read_text(encoding="utf-8"))
         if is_early and victim in ("worker", "asker"):
-            kill(worker.pid if victim == "worker" else asker)
+            kill(worker.pid if victim == "worker" else caller)
         answerer = place.start("answer", asked.id, answer)
         processes.append(answerer)
         if victim == "answerer":
@@ -170,7 +168,7 @@ def _live(
             processes.append(again := place.start("answer", asked.id, answer))
             assert again.wait(PATIENCE) in (0, 4), "the first one may have won before it was killed"
         elif victim is not None:
-            kill(worker.pid if victim == "worker" else asker)
+            kill(worker.pid if victim == "worker" else caller)
         assert answerer.wait(PATIENCE) in (0, 1, 4, -9)
         worker.wait(PATIENCE)
     finally:
@@ -197,27 +195,6 @@ def _check(job: Job, place: Place) -> None:
             assert question.get("answer") == outcome, "the agent got what a person answered, and nothing else"
 
 
-@on_every_home
-def test_of_two_answerers_one_wins(place: Place, registry: Registry, home: Home) -> None:
-    draft = Draft(kind="permission", text="May it?", tool="Bash", input={"command": "run"})
-    job = registry.register(prompt="x", agent="shell").job
-    held = registry.claim(ClaimRequest(label="shell", owner="me", lease_seconds=3600.0, job_id=job.job_id))
-    assert held is not None
-    store_of = partial(home.open, place.folder)
-    winners: set[str] = set()
-    with RacePool(store_of, processes=False) as pool:
-        for _ in range(RACES):
-            asked = questions.ask(registry, job.job_id, draft, attempt=1, claim_id=held.claim_id)
-            question = asked.question
-            answers = [
-                Answer(number=question.number, attempt=1, digest=question.digest, answer=word, by=word)
-                for word in ("allow", "deny")
-            ]
-            got = pool.race([partial(tasks.answer_question, job_id=job.job_id, given=one) for one in answers])
-            assert sorted(got) == [False, True]
-            winner = answers[got.index(True)]
-            closed = questions.find(registry, asked.id).question
-            assert (closed.answer, closed.answered_by, closed.decided) == (winner.answer, winner.by, "person")
-            winners.add(winner.answer)
-    assert len(registry.get(job.job_id).questions) == 20, "the record stays small"
-    assert winners
+@on_every_store_kind
+def test_of_two_answerers_one_wins(place: Place, registry: Registry, store_kind: StoreKind) -> None:
+    race_answers(registry, partial(store_kind.open, place.folder), place.folder, RACES)

@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 from mam.errors import StoreUnavailable
+from mam.jobs.pause import Pause
 from mam.registry import Registry
 from mam.stores.files.lock import registry_lock
 from mam.stores.files.rebuild import rebuild
@@ -23,14 +24,16 @@ from mam.stores.port import Query
 from mam.stores.sqlite.store import SqliteStore
 from mam.util.clock import SystemClock
 from tests.faults.invariants import check_files, check_store
-from tests.faults.store_kinds import HOMES, Boot
+from tests.faults.store_kinds import STORE_KINDS, Boot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.stores.port import Store
 
 pytestmark = pytest.mark.timeout(600)  # guards against hanging only, also on a loaded machine
 
-FILES = HOMES["files"]
+FILES = STORE_KINDS["files"]
 BESIDE = ("", "-wal", "-shm")
 
 
@@ -51,7 +54,7 @@ def database(place: Path) -> Path:
 
 
 def settle(place: Path) -> None:
-    """What its log holds goes into the database."""
+    """Moves the content of its log into the database."""
     connection = apsw.Connection(str(database(place)))
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     connection.close()
@@ -114,8 +117,54 @@ def test_an_older_database_beside_newer_files_is_refused_and_rebuilt(place: Path
     store.close()
 
 
+def test_an_older_database_is_refused_by_every_act_also_of_a_process_that_has_it_open(
+    place: Path, folder: Path
+) -> None:
+    """The act need not touch a job that changed since: the lock file names the last entry."""
+    settle(place)
+    backup = folder / "registry.db"
+    copy_database(database(place), backup)
+    work(place)
+    settle(place)
+    open_one = FILES.open(place)
+    assert open_one.get("later").number == 3
+    database(place).write_bytes(backup.read_bytes())  # the same inode
+    acts: list[Callable[[Registry], object]] = [
+        lambda registry: registry.register(prompt="p", agent="codex", job_id="new"),
+        lambda registry: registry.publish("second", event="progress"),
+        lambda registry: registry.store.sweep(),
+        lambda registry: registry.store.pause(Pause(agent="codex", label=None, until=None, reason="r", made_at="now")),
+    ]
+    for act in acts:
+        with pytest.raises(StoreUnavailable, match=r"ends at entry 2, they at entry 5.*`mam rebuild`"):
+            act(Registry(open_one))
+        with pytest.raises(StoreUnavailable, match=r"ends at entry 2, they at entry 5.*`mam rebuild`"):
+            with_store(place, act)
+    assert not (FILES.path(place) / "new.json").exists()
+    open_one.close()
+    store = rebuilt(place)
+    assert str(store.get("first").status) == "running"
+    Registry(store).register(prompt="p", agent="codex", job_id="new")  # the new journal is shorter than the old one
+    check_store(FILES, place, store)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"\0" * 54, b"anything", b"%s 99", b"%s 0000000000000000009x\n", b"%s -0000000000000000099\n"]
+)
+def test_a_lock_file_that_names_no_entry_refuses_nothing(place: Path, text: bytes) -> None:
+    """That of the old scripts, of an earlier mam, or after a power cut."""
+    store = FILES.open(place)
+    epoch = store.journal_id.encode()
+    (FILES.path(place) / ".lock").write_bytes(text.replace(b"%s", epoch))
+    Registry(store).register(prompt="p", agent="codex", job_id="new")
+    assert (FILES.path(place) / ".lock").read_bytes().startswith(b"%s %020d\n" % (epoch, 3))
+    check_store(FILES, place, store)
+    store.close()
+
+
 def test_a_lost_log_of_the_database_is_refused_and_rebuilt(place: Path) -> None:
-    """What it held has been acknowledged, and is in the record files."""
+    """The content of the log was acknowledged, and is in the record files."""
     settle(place)
     work(place)
     for suffix in ("-wal", "-shm"):
@@ -184,7 +233,7 @@ def test_older_files_beside_a_newer_database_are_written_again(place: Path, fold
     work(place)
     for file in [*path.glob("*.json"), *path.glob("*.events.log")]:
         file.unlink()
-    for file in old.glob("*.json"):
+    for file in [*old.glob("*.json"), old / ".lock"]:
         shutil.copy2(file, path)
     store = FILES.open(place, Boot("another") if how == "after a restart" else None)
     assert isinstance(store, FilesStore)
@@ -196,7 +245,7 @@ def test_older_files_beside_a_newer_database_are_written_again(place: Path, fold
 
 
 def test_an_edit_of_another_program_stays_until_it_is_adopted(place: Path) -> None:
-    """Whatever others do meanwhile, also after a restart of the machine; mam's own write of the job keeps it aside."""
+    """Other acts and a restart of the machine do not change it. When mam writes the job, it sets the file aside."""
     path = FILES.path(place) / "first.json"
     edit = path.read_bytes().replace(b'"prompt": "p"', b'"prompt": "q"')
     path.write_bytes(edit)
@@ -315,7 +364,7 @@ def test_a_process_that_has_the_store_open_writes_into_the_database_that_has_the
 
 def test_a_process_that_has_a_database_open_leaves_it_when_another_gets_its_name(folder: Path) -> None:
     path, other = str(folder / "jobs.db"), str(folder / "other.db")
-    HOMES["sqlite"].make(folder)
+    STORE_KINDS["sqlite"].make(folder)
     store = SqliteStore(path)
     Registry(store).register(prompt="p", agent="codex", job_id="first")
     store_2 = SqliteStore(path)
@@ -388,6 +437,7 @@ def test_a_copy_made_under_the_lock_is_complete(place: Path, folder: Path) -> No
         store = FILES.open(copy)
         for job_id in heard:
             assert [event["event"] for event in store.events(job_id)] == ["progress"], job_id
+        Registry(store).register(prompt="p", agent="codex", job_id="in-the-copy")
         check_store(FILES, copy, store)
         store.close()
 

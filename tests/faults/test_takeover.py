@@ -19,7 +19,7 @@ from tests.waiting import await_that
 pytestmark = pytest.mark.timeout(600)
 
 ASKS = 40
-"""So many that the crowd is still there when the standby takes over."""
+"""So many calls that processes still run when the standby takes over."""
 
 
 @pytest.mark.parametrize("seed", range(2 * DOSE - 1))
@@ -50,7 +50,7 @@ def test_many_workers_continue_on_the_standby(folder: Path, seed: int) -> None:
 
 
 def opened(url: str) -> PostgresStore:
-    """A process may begin while no server is there. A new command does not wait for one, a crowd does."""
+    """Waits for a server: a process may start while there is none, and a new command would fail."""
     while True:
         try:
             return PostgresStore(url)

@@ -9,14 +9,14 @@ import pytest
 from mam.__main__ import VERBS, load, run
 from mam.cli.args.parser import Parser
 from mam.registry import Registry
-from tests.faults.store_kinds import HOMES
+from tests.faults.store_kinds import STORE_KINDS
 from tests.faults.verbs import COMMANDS, ELSEWHERE, GROUPS, READERS, SAME, parted
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def every_verb() -> set[str]:
-    """As the command line has them; a verb with verbs of its own is those."""
+    """The verbs of the command line, each subverb as one."""
     found = set()
     for verb in VERBS:
         parser = Parser(verb, "")
@@ -53,7 +53,7 @@ def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, value)
     (here / "home").mkdir()
     monkeypatch.chdir(here)
-    HOMES["files"].make(here)
+    STORE_KINDS["files"].make(here)
     return here
 
 
@@ -62,13 +62,13 @@ READING = ("list", "get {job}", "result {job}", "logs {job}", "explain {job}", "
 
 
 def test_readers_write_nothing(place: Path) -> None:
-    store = HOMES["files"].open(place)
+    store = STORE_KINDS["files"].open(place)
     job_id = Registry(store).register(prompt="p", agent="codex").job.job_id
     Registry(store).complete(job_id, result="r")
     store.close()
 
     def everything() -> dict[str, bytes]:
-        """Without the audit log, which a reader of it catches up, and what SQLite shares with others in memory."""
+        """Without the audit log, which its readers bring up to date, and the shared memory of SQLite."""
         files = [file for file in place.rglob("*") if file.is_file() and file.suffix != ".lock"]
         return {
             str(file): file.read_bytes()
@@ -76,7 +76,7 @@ def test_readers_write_nothing(place: Path) -> None:
             if not file.name.endswith("-shm") and "delegate_job_logs" not in file.parts
         }
 
-    run(["list"])  # the first look remembers the store
+    run(["list"])  # the first command remembers the store
     before = everything()
     for words in READING:
         run(words.format(job=job_id).split())

@@ -14,10 +14,10 @@ from mam.audit.sync import AuditLog
 from mam.registry import Registry
 from mam.util.frozen import Frozen
 from tests.audit.support import history_in, history_in_log
-from tests.faults.invariants import check_store, check_story
-from tests.faults.store_kinds import Home, copied
+from tests.faults.invariants import check_history, check_store
+from tests.faults.store_kinds import StoreKind, copied
 from tests.needs import program
-from tests.stories import Cast, Story
+from tests.sample_jobs import JobHistory, SampleJobs
 
 CALLS = (
     "openat", "mkdir", "flock", "fcntl", "pread64", "write", "pwrite64", "ftruncate", "utimensat", "fsync", "fdatasync",
@@ -25,22 +25,22 @@ CALLS = (
 )  # fmt: skip
 LONGEST = 120.0
 TALK = "mam: retry "
-"""Said by a command whose act is done, before it sends its news: the error may still come then."""
+"""A command prints this after its act, before it sends events; the error may still come then."""
 
 COMMANDS = {
-    "register": "register work --agent codex --agent-session {cast.label}",
-    "pick": "pick --agent-session {cast.label}",
-    "publish": "publish {cast.running} progress --attempt 1",
-    "heartbeat": "heartbeat {cast.running} --attempt 1",
-    "ask": "ask Which? --job {cast.running} --attempt 1",
-    "answer": "answer {cast.asking} allow",
-    "complete": "complete {cast.running} --attempt 1 --result r",
-    "fail": "fail {cast.running} --attempt 1 --reason r",
-    "fail retryably": "fail {cast.running} --attempt 1 --reason r --retryable",
-    "release": "release {cast.running} --attempt 1",
-    "cancel": "cancel {cast.pending}",
-    "retry": "retry {cast.ended}",
-    "set a status": "status {cast.pending} --set completed",
+    "register": "register work --agent codex --agent-session {sample.label}",
+    "pick": "pick --agent-session {sample.label}",
+    "publish": "publish {sample.running} progress --attempt 1",
+    "heartbeat": "heartbeat {sample.running} --attempt 1",
+    "ask": "ask Which? --job {sample.running} --attempt 1",
+    "answer": "answer {sample.asking} allow",
+    "complete": "complete {sample.running} --attempt 1 --result r",
+    "fail": "fail {sample.running} --attempt 1 --reason r",
+    "fail retryably": "fail {sample.running} --attempt 1 --reason r --retryable",
+    "release": "release {sample.running} --attempt 1",
+    "cancel": "cancel {sample.pending}",
+    "retry": "retry {sample.ended}",
+    "set a status": "status {sample.pending} --set completed",
 }
 
 
@@ -54,26 +54,26 @@ class Moment(Frozen):
         return f"{self.call}:{self.nth}"
 
 
-class Ran(Frozen):
+class Result(Frozen):
     code: int
     said: str
-    story: Story
+    history: JobHistory
 
 
-class Stage:
-    """A prepared store that every run finds as it was."""
+class PreparedStore:
+    """A prepared store, restored for every run."""
 
-    def __init__(self, home: Home, folder: Path) -> None:
+    def __init__(self, store_kind: StoreKind, folder: Path) -> None:
         self._strace = program("strace")
-        self._home = home
+        self._store_kind = store_kind
         self._origin, self.place = folder / "origin", folder / "place"
-        home.make(self._origin)
-        store = home.open(self._origin)
-        self.cast = Cast(Registry(store), "run")
+        store_kind.make(self._origin)
+        store = store_kind.open(self._origin)
+        self.sample = SampleJobs(Registry(store), "run")
         store.close()
         self._environment = {
             **{name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ},
-            "HOME": str(folder), "MAM_STORE": home.address(self.place), "PYTHONHASHSEED": "0",
+            "HOME": str(folder), "MAM_STORE": store_kind.address(self.place), "PYTHONHASHSEED": "0",
             "DELEGATE_JOB_LOGS_DIR": str(self.place / "logs"), "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
 
@@ -93,22 +93,22 @@ class Stage:
         assert len(found) > 30, "strace no longer sees the store"
         return found
 
-    def undisturbed(self, verb: str) -> Story:
+    def undisturbed(self, verb: str) -> JobHistory:
         copied(self._origin, self.place)
         code, said = self._run(verb)
         assert code == 0, said
         return self._judged(self.place)
 
-    def disturbed(self, verb: str, moment: Moment, fault: str) -> Ran:
+    def disturbed(self, verb: str, moment: Moment, fault: str) -> Result:
         """`fault` in strace's words: signal=SIGKILL, error=EIO, …"""
         copied(self._origin, self.place)
         inject = f"inject={moment.call}:{fault}:when={moment.nth}"
         quick = [] if fault.startswith("signal") else ["--seccomp-bpf"]  # with which strace 6.1 sends no signal
         code, said = self._run(verb, *quick, "-e", f"trace={moment.call}", "-e", inject, "-o", "/dev/null")
-        return Ran(code=code, said=said, story=self._judged(self.place))
+        return Result(code=code, said=said, history=self._judged(self.place))
 
     def _run(self, verb: str, *tracing: str) -> tuple[int, str]:
-        words = COMMANDS[verb].format(cast=self.cast).split()
+        words = COMMANDS[verb].format(sample=self.sample).split()
         command = [sys.executable, "-m", "mam", *words]
         if tracing:
             command = [self._strace, "-f", "-qq", *tracing, *command]
@@ -117,31 +117,31 @@ class Stage:
         )
         return ran.returncode, ran.stderr.decode()
 
-    def _judged(self, place: Path) -> Story:
-        """What the next process finds: a sound store, an audit log that can be caught up, and this story."""
-        store = self._home.open(place)
+    def _judged(self, place: Path) -> JobHistory:
+        """Checks the store and the audit log as the next process finds them, and returns the history of the jobs."""
+        store = self._store_kind.open(place)
         try:
-            check_store(self._home, place, store)
+            check_store(self._store_kind, place, store)
             logs = place / "logs"
             AuditLog(str(logs)).follow(store)
             assert history_in_log(logs) == history_in(store)
-            return self.cast.story(store)
+            return self.sample.history(store)
         finally:
             store.close()
 
 
-def killed(stage: Stage, verb: str, moment: Moment, expected: Story) -> bool:
-    """Whether it was: all is well after it, or this raises."""
-    ran = stage.disturbed(verb, moment, "signal=SIGKILL")
-    check_story(expected, ran.story, acknowledged=ran.code == 0)
+def killed(prepared: PreparedStore, verb: str, moment: Moment, expected: JobHistory) -> bool:
+    """Returns whether the command was killed; raises if a promise was broken."""
+    ran = prepared.disturbed(verb, moment, "signal=SIGKILL")
+    check_history(expected, ran.history, acknowledged=ran.code == 0)
     return ran.code != 0
 
 
-def failing(stage: Stage, verb: str, moment: Moment, error: str, expected: Story) -> None:
-    """The act is done, or it is refused in one line with exit code 9; whether it happened is told by the next look."""
-    ran = stage.disturbed(verb, moment, f"error={error}")
+def failing(prepared: PreparedStore, verb: str, moment: Moment, error: str, expected: JobHistory) -> None:
+    """The command does the act, or rejects it in one line with exit code 9. The next command shows which."""
+    ran = prepared.disturbed(verb, moment, f"error={error}")
     where = f"{verb}, {error} at {moment}: {ran.said}"
-    check_story(expected, ran.story, acknowledged=ran.code == 0)
+    check_history(expected, ran.history, acknowledged=ran.code == 0)
     assert ran.code in (0, 9), where
     assert "Traceback" not in ran.said, where
     assert "bug in mam" not in ran.said, where

@@ -16,8 +16,8 @@ from mam.util.frozen import Frozen
 from tests.faults.isolated import alone
 from tests.faults.mounted import KINDS
 from tests.faults.power_cuts import cut_everywhere
-from tests.faults.store_kinds import HOMES, Home, quick_place
-from tests.faults.tracing import COMMANDS, Stage, failing
+from tests.faults.store_kinds import STORE_KINDS, StoreKind, quick_place
+from tests.faults.tracing import COMMANDS, PreparedStore, failing
 
 if TYPE_CHECKING:
     from tests.postgres.server import PrivateServer
@@ -42,9 +42,9 @@ AT_WORK = {
     "relays": "tests/bus/test_relay.py::test_a_relay_killed_again_and_again_loses_nothing",
     "migrations": "tests/maintenance/test_kills.py",
 }
-"""Tests that kill again and again what lives on, at a moment that chance picks."""
+"""Tests that repeatedly kill a long-running process at a random moment."""
 ON_A_REAL_DISK = 10
-"""A process that is killed leaves the same in memory as on a disk; every so-manyth seed tries that on the disk."""
+"""A killed process leaves the same in memory as on a disk; every tenth seed checks that on the disk."""
 
 
 class Unit(Frozen):
@@ -63,30 +63,30 @@ class Unit(Frozen):
 
 
 def kills_by_tests(test: str, seed: int, folder: Path) -> int:
-    """Their seams and their number of steps are their own; the count is kept by whoever kills."""
+    """These tests define their own seams and steps; the killing function counts."""
     counter = folder / "kills"
     counter.touch()
     _pytest(test, folder, {"MAM_COUNT_KILLS": str(counter), "MAM_WORKER_KILLS_SEED": str(seed)})
     return counter.stat().st_size
 
 
-def disks(home: Home, seed: int, folder: Path) -> int:
-    return cut_everywhere(home, folder, seed, 3 + seed % 4)
+def disks(store_kind: StoreKind, seed: int, folder: Path) -> int:
+    return cut_everywhere(store_kind, folder, seed, 3 + seed % 4)
 
 
-def command_errors(home: Home, seed: int, folder: Path) -> int:
+def command_errors(store_kind: StoreKind, seed: int, folder: Path) -> int:
     verb = sorted(COMMANDS)[seed % len(COMMANDS)]
-    stage = Stage(home, folder)
-    moments = [moment for moment in stage.moments(verb) if moment.call != "fcntl"]
-    expected = stage.undisturbed(verb)
+    prepared = PreparedStore(store_kind, folder)
+    moments = [moment for moment in prepared.moments(verb) if moment.call != "fcntl"]
+    expected = prepared.undisturbed(verb)
     some = moments[seed // len(COMMANDS) % 4 :: 4]
     for moment in some:
-        failing(stage, verb, moment, random.Random(f"{seed} {moment}").choice(ERRORS), expected)
+        failing(prepared, verb, moment, random.Random(f"{seed} {moment}").choice(ERRORS), expected)
     return len(some)
 
 
 class PostgresHistories:
-    """One server for all of them."""
+    """One server serves all histories."""
 
     def __init__(self) -> None:
         self._server: PrivateServer | None = None
@@ -111,7 +111,7 @@ class PostgresHistories:
 
 
 def server_kills(_seed: int, folder: Path) -> int:
-    """Backends, and every tenth time the whole server, under a mixed load."""
+    """Kills backends, and every tenth time the whole server, under a mixed load."""
     _pytest("tests/postgres/test_kills.py", folder, {"MAM_KILLS": str(SERVER_KILLS_AT_ONCE)})
     return SERVER_KILLS_AT_ONCE
 
@@ -127,8 +127,8 @@ def _pytest(test: str, folder: Path, environment: dict[str, str]) -> None:
 
 def units(postgres: PostgresHistories) -> list[Unit]:
     found = []
-    for name, home in HOMES.items():
-        for seam in home.seams:
+    for name, store_kind in STORE_KINDS.items():
+        for seam in store_kind.seams:
             on = f"{name} at each {seam}"
             found += [
                 Unit(name="fork-kills", on=on, strike=partial(alone, "chain", name, seam, KILLS_AT_ONCE), weight=6),
@@ -144,8 +144,8 @@ def units(postgres: PostgresHistories) -> list[Unit]:
             Unit(name="histories", on=name, strike=partial(alone, "histories", name, "", HISTORIES_AT_ONCE), weight=5),
             Unit(name="histories", on=f"sessions and {name}",
                  strike=partial(alone, "sessions", name, "", HISTORIES_AT_ONCE), weight=5),
-            Unit(name="disks a power cut may leave", on=name, strike=partial(disks, home), weight=0.5),
-            Unit(name="strace errors", on=name, strike=partial(command_errors, home), weight=0.5),
+            Unit(name="disks a power cut may leave", on=name, strike=partial(disks, store_kind), weight=0.5),
+            Unit(name="strace errors", on=name, strike=partial(command_errors, store_kind), weight=0.5),
         ]  # fmt: skip
     for on, test in KILLING_TESTS.items():
         found.append(Unit(name="fork-kills", on=on, strike=partial(kills_by_tests, test), weight=0.5))

@@ -54,11 +54,11 @@ COMMANDS = {
 with = before the verb set its environment, and STDIN is the file that it reads."""
 
 GROUPS = ("agents", "config", "skill", "plugin", "inbox", "rules", "token")
-"""Verbs that have verbs of their own."""
+"""Verbs with subverbs."""
 
 
 def parted(command: str) -> tuple[dict[str, str], list[str]]:
-    """The environment that a command wants, and its words."""
+    """The environment of a command, and its words."""
     words = command.split()
     at = next(place for place, word in enumerate(words) if "=" not in word)
     return dict(word.split("=", 1) for word in words[:at]), words[at:]
@@ -82,7 +82,7 @@ ELSEWHERE = {
     "agents adopt": "agents/test_companion.py",
     "agents send": "agents/test_send.py",
 }
-"""Those that live on, or start what lives on: the file below tests/ that kills them, or what they have started."""
+"""Verbs that keep running or start such a process, with the test file that kills it."""
 
 READERS = {
     "watch", "list", "questions", "show", "wait", "result", "output", "artifacts", "logs", "get", "broker", "explain",
@@ -92,7 +92,7 @@ READERS = {
     "rules list", "rules test",
     "token list",
 }  # fmt: skip
-"""They change nothing that could be lost. `doctor --fix` makes anew what is a copy, `stats` keeps a cache, `demo` has a
+"""They change nothing that could be lost. `doctor --fix` makes copies again, `stats` keeps a cache, `demo` has a
 store of its own that ends with it."""
 
 SAME = {
@@ -101,4 +101,4 @@ SAME = {
     "publish_event": "publish",
     "job_subscriber": "subscribe",
 }
-"""Verbs that write what another one writes, by the same function."""
+"""Verbs that write the same as another verb, by the same function."""

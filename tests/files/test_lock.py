@@ -175,7 +175,7 @@ def test_a_lock_file_that_was_replaced_while_waiting_is_not_trusted(store_dir: S
             threading.Event().wait(0.001)
         (store_dir.path / ".lock").unlink()
         with held_by_another_process(store_dir):
-            # The old file's lock falls free; whoever was waiting for it must now wait for the new one.
+            # The old file's lock becomes free; a process that waited for it must now wait for the new one.
             old_holder.kill()
             old_holder.wait()
             assert not done.wait(0.3)

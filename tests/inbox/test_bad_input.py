@@ -183,7 +183,7 @@ def test_a_bomb_of_aliases_costs_nothing() -> None:
         parse("---\nlabel: &a x\nagent: *a\n---\nhi")
 
 
-# -- what is no file, or nobody's ------------------------------------------------------------------------------------
+# -- not a file, or another user's -----------------------------------------------------------------------------------
 
 
 def test_links_and_directories_that_are_called_prompts(world: World, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_only_so_much_is_in_memory_at_once(world: World, monkeypatch: pytest.Mon
     inbox = world.steady()
     assert acts == [4, 4, 1, 2, 1]
     assert len(world.all_jobs()) == 12
-    assert {job.prompt for job in inbox.jobs.values()} == {""}, "whoever follows a job does not need its prompt"
+    assert {job.prompt for job in inbox.jobs.values()} == {""}, "the follower of a job does not need its prompt"
 
 
 @pytest.mark.parametrize("kept", ["row", "claim"])

@@ -104,7 +104,7 @@ def test_changes_at_the_source_during_a_migration_are_copied(tmp_path: Path) -> 
 
 
 class Restless(StoreSource):
-    """Somebody registers a job whenever we look whether anything has changed."""
+    """Registers a job each time that the migration looks for changes."""
 
     def state(self) -> str:
         Registry(self._store).register(prompt="more", agent="shell")

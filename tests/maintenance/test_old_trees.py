@@ -22,7 +22,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 @pytest.fixture
 def tree(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A copy that belongs to whoever runs the tests and is private, as the real ones are."""
+    """A private copy that the user of the tests owns, like a real one."""
     place = tmp_path / "old"
     shutil.copytree(GOLDEN / request.param, place)
     for path in (place, *place.rglob("*")):

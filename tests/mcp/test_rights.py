@@ -71,7 +71,7 @@ def test_only_a_shell_or_a_directory_can_be_accepted(mam: Mam, word: str) -> Non
 
 
 def _inside(mam: Mam, *words: str) -> tuple[str, Json]:
-    """A job that somebody holds, and the environment that its agent has."""
+    """A running job, and the environment of its agent."""
     job = mam("register", "parent", "--agent", "codex", *words).line
     claim = mam("pick", "-s", "codex", "--json").json
     env = {"MAM_JOB_ID": job, "MAM_ATTEMPT": str(claim["attempt"]), "MAM_CLAIM": claim["claim_id"]}

@@ -26,7 +26,7 @@ def _state(client: McpClient, task: str) -> Json:
 
 
 def _claim_and_ask(mam: Mam, task: str, *words: str) -> str:
-    """The question of the job, which somebody holds."""
+    """The question of the running job."""
     assert mam("pick", "-s", "codex").line == task
     return mam("ask", "Which database?", *words, "--job", task, "--attempt", "1").line
 

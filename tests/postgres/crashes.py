@@ -25,7 +25,7 @@ Disturb = Callable[[str, str], None]
 
 
 class DisturbedClient(Client):
-    """Every statement is told; those that are sent together have the same before and after."""
+    """Reports every statement; statements that are sent together have the same before and after."""
 
     disturb: Disturb | None = None
 
@@ -114,7 +114,7 @@ def wait_for_a_lock(url: str) -> None:
 
 
 def lose_the_answer(store: DisturbedStore) -> None:
-    """The server did as it was told, and nobody hears of it."""
+    """The server did the statement, and the client does not get the answer."""
     store.hang_up()
     raise psycopg.OperationalError("the answer was lost")
 
@@ -126,7 +126,7 @@ def crash(server: PrivateServer) -> None:
     while left := _processes(data):
         for process in left:
             _await_end(process)
-    # A dead postmaster that nobody has buried yet would be taken for a living one.
+    # A dead postmaster that its parent has not waited for looks alive.
     for lock in (data / "postmaster.pid", *sockets.glob(".s.PGSQL.*.lock")):
         lock.unlink()
 
@@ -151,7 +151,7 @@ def _processes(data: Path) -> list[int]:
             try:
                 here = os.readlink(entry / "cwd")
             except OSError:
-                continue  # gone, or somebody else's
+                continue  # gone, or another user's
             if here == str(data):
                 found.append(int(entry.name))
     return found

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for whoever asks for one: one for the whole run."""
+"""One PostgreSQL server for all tests of a run."""
 
 from __future__ import annotations
 

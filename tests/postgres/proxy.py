@@ -14,7 +14,7 @@ SOCKET_NAME = ".s.PGSQL.5432"
 class Proxy:
     """Listens in `folder` as the server does in its own, or on a TCP port, and passes everything on until told to cut.
 
-    `cut_at(answer)` cuts the wire of whoever is about to hear that answer of the server's, counted from now, instead of
+    `cut_at(answer)` cuts the connection that is about to get that answer of the server, counted from now, instead of
     passing it on, once. `trips` counts the answers to what a client said. `trip_seconds` is what a round trip takes at
     least.
     """

@@ -150,7 +150,7 @@ def test_an_unknown_parameter_is_named(url: str) -> None:
 
 @contextmanager
 def listening(answer: bytes) -> Iterator[str]:
-    """The address of a server that gives this answer to whoever asks for TLS."""
+    """The address of a server that gives this answer to a client that asks for TLS."""
     with socket.create_server(("127.0.0.1", 0)) as ear:
 
         def serve() -> None:

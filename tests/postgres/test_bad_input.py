@@ -1,4 +1,4 @@
-"""Servers that are away, refuse, are full or belong to somebody else: one clear line, exit 9, nothing changed."""
+"""Servers that are away, refuse, are full or belong to another program: one clear line, exit 9, nothing changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refused(ran: Ran, code: int, *words: str) -> None:
     assert SECRET not in ran.stderr
 
 
-# -- nobody there, or not for you ------------------------------------------------------------------------------------
+# -- no server, or no access ----------------------------------------------------------------------------------------
 
 
 def test_a_server_that_is_unreachable_at_the_start(mam: Mam, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_password_that_is_right_is_never_shown(mam: Mam, guarded: str) -> None
         assert SECRET.encode() not in path.read_bytes(), path
 
 
-# -- somebody else's database ------------------------------------------------------------------------------------------
+# -- another program's database ---------------------------------------------------------------------------------------
 
 
 def test_a_table_of_the_same_name_in_another_schema_is_left_alone(

@@ -24,10 +24,12 @@ from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, history_lines, pick_id, register_and_claim, register_jobs
 from mam.testing.races import RacePool
 from mam.testing.tasks import LABEL, claim_all, wait_for_entries
+from tests.faults.amount import DOSE
+from tests.faults.answer_races import race_answers
 from tests.postgres.crashes import AFTER, BEFORE, DisturbedStore, disturbed, wait_for_a_lock
 from tests.postgres.proxy import Proxy
 from tests.postgres.server import PrivateServer
-from tests.stories import WRITERS, Cast
+from tests.sample_jobs import WRITERS, SampleJobs
 
 WRITERS_AT_ONCE, EACH_WRITES = 6, 40
 
@@ -361,14 +363,14 @@ def test_a_connection_cut_before_the_answer(
     proxy, address = wire
     store, judge = PostgresStore(address), PostgresStore(server.url())
     registry = Registry(store)
-    undisturbed = Cast(registry, "undisturbed")
+    undisturbed = SampleJobs(registry, "undisturbed")
     WRITERS[verb](registry, undisturbed)
-    expected = undisturbed.story(judge)
-    cut = Cast(registry, "cut")
+    expected = undisturbed.history(judge)
+    cut = SampleJobs(registry, "cut")
     proxy.cut_at(answer)
     WRITERS[verb](registry, cut)
     assert proxy.cuts == 1
-    assert cut.story(judge) == expected
+    assert cut.history(judge) == expected
     check_journal(judge)
     for each in (store, judge):
         each.close()
@@ -414,3 +416,8 @@ def test_the_seam_sees_every_statement_of_a_verb(store: DisturbedStore) -> None:
         register_jobs(Registry(store), key="in a transaction")
     assert sum("INSERT INTO mam.journal" in statement for statement in seen) == 2
     assert "COMMIT" in seen
+
+
+def test_of_two_answerers_one_wins(store: DisturbedStore, url: str, tmp_path: Path) -> None:
+    """Two processes; `make faults` has 1,000 races on each local store."""
+    race_answers(Registry(store), partial(PostgresStore, url), tmp_path, 1000 if DOSE > 1 else 50)

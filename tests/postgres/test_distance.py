@@ -11,7 +11,7 @@ from mam.stores.port import Query
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from tests.postgres.proxy import Proxy
-from tests.stories import READERS, WRITERS, Cast
+from tests.sample_jobs import READERS, WRITERS, SampleJobs
 from tests.waiting import await_that
 from tests.work.support import PidPipe
 from tests.work.worker_commands import Working
@@ -48,13 +48,13 @@ def test_every_verb_works_and_survives_a_cut(far: Proxy, judge: PostgresStore) -
     store = PostgresStore(far.tcp_url)
     registry = Registry(store)
     for name, verb in {**WRITERS, **READERS}.items():
-        near = Cast(Registry(judge), f"near {name}")
+        near = SampleJobs(Registry(judge), f"near {name}")
         verb(Registry(judge), near)
-        expected = near.story(judge)
-        cast = Cast(Registry(judge), f"far {name}")
+        expected = near.history(judge)
+        sample = SampleJobs(Registry(judge), f"far {name}")
         far.cut()
-        verb(registry, cast)
-        assert cast.story(judge) == expected, name
+        verb(registry, sample)
+        assert sample.history(judge) == expected, name
     store.close()
 
 

@@ -58,7 +58,7 @@ def test_a_dump_in_a_younger_server(server: PrivateServer, younger: PrivateServe
     third = registry.register(prompt="third", agent="shell").job.job_id
     assert [entry.job_id for entry in store.entries(behind)] == [first, third]
     lines = (tmp_path / "logs" / first / "events.ndjson").read_text(encoding="utf-8")
-    assert lines.count("before the dump") == 1, "whoever followed the old journal tells nothing twice"
+    assert lines.count("before the dump") == 1, "a follower of the old journal reports nothing twice"
     assert '"to":"completed"' in lines.replace(" ", "")
     assert len(list(store.select(Query()))) == 3
     store.close()

@@ -28,7 +28,7 @@ from tests.postgres.crashes import (
     lose_the_answer,
 )
 from tests.postgres.server import PrivateServer
-from tests.stories import READERS, WRITERS, Cast, Story
+from tests.sample_jobs import READERS, WRITERS, JobHistory, SampleJobs
 
 WRITES = "INSERT INTO mam.journal"
 """In every statement that writes, alone or in a transaction."""
@@ -53,15 +53,15 @@ class World:
         create_postgres_store(url)
         self.store = DisturbedStore(url)
         self.registry = Registry(self.store)
-        self._casts = itertools.count(1)
+        self._numbers = itertools.count(1)
 
-    def cast(self) -> Cast:
-        return Cast(self.registry, f"run {next(self._casts)}")
+    def sample(self) -> SampleJobs:
+        return SampleJobs(self.registry, f"run {next(self._numbers)}")
 
-    def told(self, cast: Cast) -> Story:
+    def told(self, sample: SampleJobs) -> JobHistory:
         judge = PostgresStore(self.url)
         try:
-            return cast.story(judge)
+            return sample.history(judge)
         finally:
             judge.close()
 
@@ -70,12 +70,12 @@ class World:
         check_journal(judge)
         judge.close()
 
-    def undisturbed(self, verb: str) -> tuple[Story, list[tuple[str, str]]]:
+    def undisturbed(self, verb: str) -> tuple[JobHistory, list[tuple[str, str]]]:
         """What the verb does when nothing happens, and the moments of it: each statement, before and after."""
-        cast, moments = self.cast(), list[tuple[str, str]]()
+        sample, moments = self.sample(), list[tuple[str, str]]()
         with disturbed(self.store, lambda statement, when: moments.append((statement, when))):
-            WRITERS[verb](self.registry, cast)
-        return self.told(cast), moments
+            WRITERS[verb](self.registry, sample)
+        return self.told(sample), moments
 
 
 @pytest.fixture
@@ -92,12 +92,12 @@ def test_a_writer_disturbed_at_any_moment_acts_exactly_once(world: World, verb: 
     for moment in range(1, len(moments) + 1):
         if fault == "the answer is lost" and moments[moment - 1][1] == BEFORE:
             continue
-        cast = world.cast()
+        sample = world.sample()
         once = Once(moment, lambda: BACKEND_FAULTS[fault](world.url, world.store))
         with disturbed(world.store, once):
-            WRITERS[verb](world.registry, cast)
+            WRITERS[verb](world.registry, sample)
         assert once.reached
-        assert world.told(cast) == expected, f"{fault} {moments[moment - 1]}"
+        assert world.told(sample) == expected, f"{fault} {moments[moment - 1]}"
     world.check()
 
 
@@ -105,22 +105,22 @@ def test_a_writer_disturbed_at_any_moment_acts_exactly_once(world: World, verb: 
 def test_a_connection_found_closed_at_any_moment_loses_nothing(world: World, verb: str) -> None:
     expected, moments = world.undisturbed(verb)
     for moment in range(1, len(moments) + 1):
-        cast = world.cast()
+        sample = world.sample()
         with disturbed(world.store, Once(moment, world.store.hang_up)):
-            WRITERS[verb](world.registry, cast)
-        assert world.told(cast) == expected, f"closed {moments[moment - 1]}"
+            WRITERS[verb](world.registry, sample)
+        assert world.told(sample) == expected, f"closed {moments[moment - 1]}"
     world.check()
 
 
 @pytest.mark.parametrize("verb", READERS)
 @pytest.mark.parametrize("fault", BACKEND_FAULTS)
 def test_a_reader_disturbed_at_any_moment_simply_asks_again(world: World, verb: str, fault: str) -> None:
-    cast = world.cast()
-    expected = READERS[verb](world.registry, cast)
+    sample = world.sample()
+    expected = READERS[verb](world.registry, sample)
     for moment in itertools.count(1):
         once = Once(moment, lambda: BACKEND_FAULTS[fault](world.url, world.store))
         with disturbed(world.store, once):
-            found = READERS[verb](world.registry, cast)
+            found = READERS[verb](world.registry, sample)
         assert found == expected
         if not once.reached:
             break
@@ -140,7 +140,7 @@ def at(word: str, when: str, happen: Callable[[], None]) -> Callable[[str, str],
 
 @pytest.fixture
 def crashing(server: PrivateServer) -> Iterator[World]:
-    """On a server that writes nothing down before somebody commits, so that a crash takes all the rest with it."""
+    """On a server that writes nothing to disk before a commit, so that a crash loses all the rest."""
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
         connection.execute("SELECT pg_reload_conf()")
@@ -160,10 +160,10 @@ def test_a_server_killed_and_restarted_in_the_middle_of_a_writer(
 ) -> None:
     expected, moments = crashing.undisturbed(verb)
     for word, when in ((WRITES, BEFORE), (_last_write(moments), BEFORE)):
-        cast = crashing.cast()
+        sample = crashing.sample()
         with disturbed(crashing.store, at(word, when, lambda: crash_and_restart(server))):
-            WRITERS[verb](crashing.registry, cast)
-        assert crashing.told(cast) == expected
+            WRITERS[verb](crashing.registry, sample)
+        assert crashing.told(sample) == expected
     crashing.check()
 
 
@@ -175,24 +175,24 @@ def _last_write(moments: list[tuple[str, str]]) -> str:
 def test_a_server_killed_after_a_commit_whose_answer_was_lost(server: PrivateServer, crashing: World) -> None:
     for verb in WRITERS:
         expected, moments = crashing.undisturbed(verb)
-        cast = crashing.cast()
+        sample = crashing.sample()
 
         def die_unheard() -> None:
             crash_and_restart(server)
             lose_the_answer(crashing.store)
 
         with disturbed(crashing.store, at(_last_write(moments), AFTER, die_unheard)):
-            WRITERS[verb](crashing.registry, cast)
-        assert crashing.told(cast) == expected
+            WRITERS[verb](crashing.registry, sample)
+        assert crashing.told(sample) == expected
     crashing.check()
 
 
 def test_a_server_killed_and_restarted_in_the_middle_of_every_reader(server: PrivateServer, crashing: World) -> None:
-    cast = crashing.cast()
+    sample = crashing.sample()
     for verb, read in READERS.items():
-        expected = read(crashing.registry, cast)
+        expected = read(crashing.registry, sample)
         with disturbed(crashing.store, Once(1, lambda: crash_and_restart(server))):
-            assert read(crashing.registry, cast) == expected, verb
+            assert read(crashing.registry, sample) == expected, verb
 
 
 @pytest.mark.parametrize(("verb", "word"), [("register", WRITES), ("complete", WRITES), ("pick", "COMMIT")])
@@ -202,7 +202,7 @@ def test_a_server_that_stays_away_is_reported_and_nothing_is_half_done(
 ) -> None:
     monkeypatch.setattr(limits, "PATIENCE_SECONDS", 0.05)
     expected, _moments = crashing.undisturbed(verb)
-    cast = crashing.cast()
+    sample = crashing.sample()
 
     def die() -> None:
         crash(server)
@@ -211,11 +211,11 @@ def test_a_server_that_stays_away_is_reported_and_nothing_is_half_done(
 
     try:
         with disturbed(crashing.store, at(word, when, die)), pytest.raises(StoreUnavailable) as caught:
-            WRITERS[verb](crashing.registry, cast)
+            WRITERS[verb](crashing.registry, sample)
     finally:
         server.start()
     assert "\n" not in str(caught.value)
-    assert crashing.told(cast) == (expected if when == AFTER else [])
+    assert crashing.told(sample) == (expected if when == AFTER else [])
     crashing.check()
 
 
@@ -263,7 +263,7 @@ def test_a_wait_that_starts_during_a_restart_succeeds(server: PrivateServer, cra
 
 
 def _listener(url: str) -> int:
-    """The backend of somebody who waits for news, once there is one."""
+    """The backend of a process that waits for notifications, once there is one."""
     query = (  # a waiter holds the listeners' lock while its connection is idle
         "SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND classid = 7168365"
         " AND objid = 2 AND granted AND state = 'idle' AND application_name = 'mam'"

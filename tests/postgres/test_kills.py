@@ -53,7 +53,7 @@ def work(store: Store, _report: Callable[[object], None], *, name: str) -> list[
         done.append(("registered", job.job_id, 0))
         claimed = registry.pick(POOL, owner=name)
         if claimed is None:
-            continue  # what was there is in the hands of somebody whose backend is just dying
+            continue  # a dying backend still holds the rows
         done.append(("claimed", claimed.job_id, claimed.attempt))
         done.append(("numbered", claimed.job_id, registry.next_seq(claimed.job_id)))
         registry.heartbeat(claimed.job_id, attempt=claimed.attempt)

@@ -1,4 +1,4 @@
-"""An open transaction of another client holds nobody up: neither `mam wait` nor a cancel.
+"""An open transaction of another client delays neither `mam wait` nor a cancel.
 
 The processes run without their fallbacks, so only a notification can wake them. Nothing but the signal ends the tests.
 """

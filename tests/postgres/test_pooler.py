@@ -20,7 +20,7 @@ from mam.testing.conformance.journal import Journals
 from tests.cli.command import finish
 from tests.postgres.crashes import AFTER, DisturbedStore
 from tests.postgres.pooler import Pooler
-from tests.stories import READERS, WRITERS, Cast
+from tests.sample_jobs import READERS, WRITERS, SampleJobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,7 @@ def test_every_verb_of_the_registry_works(pooled: str) -> None:
     store = PostgresStore(pooled)
     for name, verb in {**WRITERS, **READERS}.items():
         registry = Registry(store)
-        verb(registry, Cast(registry, name))
+        verb(registry, SampleJobs(registry, name))
     check_journal(store)
     store.close()
 

@@ -1,4 +1,4 @@
-"""Roles: what the documentation grants is enough and no more, and who has less is told what is missing."""
+"""Roles: what the documentation grants is enough and no more, and mam names a right that a role lacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, register_jobs
 from tests.cli.command import Mam
 from tests.postgres.test_bad_input import VERBS, refused
-from tests.stories import READERS, WRITERS, Cast
+from tests.sample_jobs import READERS, WRITERS, SampleJobs
 
 STORES = (Path(__file__).resolve().parents[2] / "docs" / "stores.md").read_text(encoding="utf-8")
 GRANTS = STORES.partition("```sql\n")[2].partition("```")[0]
@@ -47,7 +47,7 @@ def test_a_role_that_only_works_needs_no_right_to_make_anything(
     store = PostgresStore(address_for("worker", database))
     for name, verb in {**WRITERS, **READERS}.items():
         registry = Registry(store)
-        verb(registry, Cast(registry, name))
+        verb(registry, SampleJobs(registry, name))
     registry = Registry(store)
     (first,) = register_jobs(registry, exclusive="gpu")
     register_jobs(registry, after=[first])

@@ -77,7 +77,7 @@ def test_work_continues(mam: Mam, old: str) -> None:
     (new,) = register_jobs(registry, label="v14", after=["failed00", "running0"])
     assert store.get(new).number == highest + 1
     settled = {job.job_id for job in registry.sweep()}
-    assert settled == {"dep00001", "later000"}, "an end that nobody had looked at, and a wait that is over"
+    assert settled == {"dep00001", "later000"}, "an end that no process had handled, and a wait that is over"
     registry.complete("running0", attempt=1)
     registry.complete(WAS["retries"]["failed00"])
     assert {job.job_id for _each_chain in range(2) for job in registry.sweep()} >= {"after000", new}

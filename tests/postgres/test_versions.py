@@ -13,7 +13,7 @@ from mam.registry import Registry
 from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal
 from tests.postgres.server import PrivateServer, programs
-from tests.stories import READERS, WRITERS, Cast
+from tests.sample_jobs import READERS, WRITERS, SampleJobs
 
 pytestmark = pytest.mark.external
 
@@ -27,9 +27,9 @@ def test_every_verb_of_the_registry_works(place: Path) -> None:
         server = PrivateServer(Path(name) / "server", place)
         create_postgres_store(server.url())
         store = PostgresStore(server.url())
-        for story, verb in {**WRITERS, **READERS}.items():
+        for history, verb in {**WRITERS, **READERS}.items():
             registry = Registry(store)
-            verb(registry, Cast(registry, story))
+            verb(registry, SampleJobs(registry, history))
         check_journal(store)
         store.close()
         server.stop()

@@ -126,7 +126,7 @@ class ModelServer:
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def limit(self, seconds: float) -> Callable[[], float]:
-        """A usage limit that ends by itself so long after somebody has met it. Gives a function that says when that
+        """A usage limit that ends by itself so long after a request has met it. Returns a function that says when that
         is, in seconds since 1970."""
         times: list[int] = []
 

@@ -1,5 +1,7 @@
 """`make picture-agents` draws docs/pictures/watch-agent.svg: the real Claude Code, watched by `mam watch`.
 
+It also writes the captures of docs/coding-agents.md.
+
 The model is the scripted one. The name of the host and the directory are replaced by others of the same length.
 """
 
@@ -7,7 +9,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -17,18 +18,10 @@ from tools.picture import capture, save
 
 from tests.real_agents.agent_setup import AgentSetup
 from tests.real_agents.alone import is_alone
+from tests.real_agents.captures import PROMPT, SHOWN_FOLDER, begin_repository, write_captures
 from tests.real_agents.model_server import ModelServer
 
 AGENT = "claude-code"
-SHOWN_FOLDER = "/home/anna/course"
-"""As long as the temporary directory."""
-PROMPT = "Make the sum right. Read todo.md and do what it says."
-TODO = """\
-model: write sums.py def total(numbers): return sum(numbers)
-model: run python3 -c 'import sums; print(sums.total([1, 2, 3])); print("1 passed")'
-model: run python3 -c 'import sums; print(sums.total(None))'
-model: say **total** is right now: 1 passed.
-"""
 END, ENTER = b"\x1b[F", b"\r"
 _INSIDE = "MAM_PICTURE_HOST"
 
@@ -39,8 +32,9 @@ def main() -> None:
         os.environ[_INSIDE] = "1"
         os.execvp("unshare", ["unshare", "--uts", sys.executable, "-m", "tests.real_agents.picture"])
     socket.sethostname("laptop")
+    write_captures()
     with tempfile.TemporaryDirectory(prefix="mam-") as folder, ModelServer() as model:
-        assert len(folder) == len(SHOWN_FOLDER)
+        assert len(folder) == len(SHOWN_FOLDER), "the columns of the screen would move"
         screen = _watched(Path(folder), model)
         _replace(screen, folder, SHOWN_FOLDER)
     save("watch-agent", screen, "mam watch: a job of Claude Code with its changes, checks, cost and conversation")
@@ -50,10 +44,7 @@ def _watched(folder: Path, model: ModelServer) -> pyte.Screen:
     setup = AgentSetup(AGENT, folder, model)
     setup.mam.env["IS_SANDBOX"] = "1"  # Claude Code does not believe root otherwise
     setup.mam.env["PYTHONDONTWRITEBYTECODE"] = "1"
-    (setup.here / "todo.md").write_text(TODO, "utf-8")
-    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "begin")):
-        author = ("-c", "user.name=Anna", "-c", "user.email=anna@example.org")
-        subprocess.run(["git", *author, *words], cwd=setup.here, check=True)
+    begin_repository(setup.here)
     setup.mam("init")
     setup.mam("register", "Translate the exercises", "--agent", "codex")
     setup.done(PROMPT, "--artifact", "sums.py", "--permissions", "full")

@@ -152,7 +152,8 @@ def test_a_person_at_another_terminal_sees_the_whole_question_and_answers(setup:
         shown = _answered_at_terminal(setup, asked["id"], b"a\n")
         setup.wait_until_ended(job)
 
-    assert "notes.txt" in shown
+    shown = "".join(line.strip().removeprefix("↳").strip() for line in shown.splitlines())
+    assert "notes.txt" in shown, "long lines are folded, not cut"
     assert "it was me" in shown
     assert setup.record(job)["status"] == "completed"
 
@@ -167,7 +168,7 @@ def test_a_job_that_may_not_ask_is_refused_as_before(setup: AgentSetup) -> None:
 
 
 def _answered_at_terminal(setup: AgentSetup, question: str, typed: bytes) -> str:
-    """What `mam answer` shows at a terminal of its own, where somebody types."""
+    """What `mam answer` shows at a terminal of its own, in which the test types."""
     import subprocess
     import sys
 

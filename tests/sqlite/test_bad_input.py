@@ -237,7 +237,7 @@ def test_a_log_that_is_a_link_is_not_written_through(store_file: StoreFile, tmp_
 def needs_root() -> None:
     """CI runs as root; it is never skipped there."""
     if os.geteuid() != 0 and not os.environ.get("CI"):
-        pytest.skip("giving a file to somebody else needs root")
+        pytest.skip("giving a file to another user needs root")
 
 
 def test_a_file_of_another_user_is_refused(mam: Mam, store_file: StoreFile) -> None:
@@ -274,7 +274,7 @@ def test_an_unwritable_directory_is_reported(store_file: StoreFile) -> None:
 
 
 def as_nobody(store_file: StoreFile, code: str) -> str:
-    """What a process without root's powers is told, when the file is its own."""
+    """What mam prints to a process without root's rights that owns the file."""
     give_to(store_file, 65534)
     for folder in store_file.path.parents:
         if folder.stat().st_uid == os.geteuid() and Path(gettempdir()) in folder.parents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -73,6 +74,13 @@ def test_every_setting_is_made(store_file: StoreFile) -> None:
     """apsw stops at the first row of several statements, and `journal_mode` gives one."""
     database = store_file.open().store._cursor.connection  # type: ignore[attr-defined]
     assert database.pragma("foreign_keys") == 1
+
+
+def test_on_macos_a_sync_reaches_the_disk(store_file: StoreFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a plain fsync leaves the data in the disk's own memory."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    database = store_file.open().store._cursor.connection  # type: ignore[attr-defined]
+    assert (database.pragma("fullfsync"), database.pragma("checkpoint_fullfsync")) == (1, 1)
 
 
 def test_the_sqlite_is_one_without_the_bug_that_resets_the_log() -> None:

@@ -1,4 +1,4 @@
-"""Whoever waits hears of every commit, and of nothing else."""
+"""Every commit wakes a waiting process, and nothing else does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.sqlite.conftest import StoreFile
 
 LONG = 20.0
-"""Nobody here waits for that long, unless something is missed."""
+"""No test waits for that long, unless a commit wakes no process."""
 
 
 def test_a_waiting_process_misses_none_of_many_commits(store_file: StoreFile) -> None:

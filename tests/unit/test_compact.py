@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mam.events.event import event_payload
 from mam.jobs.draft import draft_job
 from mam.jobs.record import Job, parse_job
 from mam.stores.sql.compact import (
@@ -61,17 +62,33 @@ def test_the_fields_of_two_entries_are_not_one_list() -> None:
     assert entry_fields(stored) == made("usual").to_json()
 
 
-def test_lines_come_back_with_their_ids_in_their_order() -> None:
-    mine, other = {"seq": 1, "job_id": "abc", "event": "started"}, {"seq": 2, "job_id": "imported"}
+def test_lines_come_back_as_they_were_written() -> None:
+    usual = event_payload(1, "abc", "started", NOON, "attempt 1", {"a": 1})
     lines: list[dict[str, Any]] = [
-        {"timestamp": "t", "event": "registered", "job_id": "abc"},
-        {"event": "published", "job_id": "abc", "payload": mine},
-        {"event": "published", "job_id": "abc", "payload": other},
+        {"timestamp": NOON, "event": "registered", "job_id": "abc"},
+        {"timestamp": NOON, "event": "published", "job_id": "abc", "payload": usual},
     ]
     stored = short_lines(lines)
     assert json.dumps(stored).count("abc") == 0
+    assert stored[1]["payload"] == {"seq": 1, "event": "started", "detail": "attempt 1", "data": {"a": 1}}
     assert json.dumps(short_lines(stored)) == json.dumps(stored), "a summary is summarised again"
     assert json.dumps(whole_lines(stored, "abc")) == json.dumps(lines)
+
+
+@pytest.mark.parametrize(
+    "change", [{"job_id": "imported"}, {"timestamp": "later"}, {"schema_version": 2}, {"more": 1}, {"data": None}]
+)
+def test_an_event_that_differs_from_its_line_is_kept_as_it_is(change: dict[str, Any]) -> None:
+    payload = {**event_payload(1, "abc", "started", NOON, "attempt 1"), **change}
+    for odd in (payload, dict(reversed(payload.items())), {"seq": 2, "job_id": "abc"}, {}):
+        lines: list[dict[str, Any]] = [{"timestamp": NOON, "event": "published", "job_id": "abc", "payload": odd}]
+        assert json.dumps(whole_lines(short_lines(lines), "abc")) == json.dumps(lines)
+
+
+def test_events_that_lack_only_the_id_are_read() -> None:
+    payload = event_payload(1, "abc", "started", NOON, "attempt 1")
+    line: dict[str, Any] = {"timestamp": NOON, "event": "published", "job_id": 0, "payload": {**payload, "job_id": 0}}
+    assert json.dumps(whole_lines([line], "abc")) == json.dumps([{**line, "job_id": "abc", "payload": payload}])
 
 
 def test_the_values_that_are_left_out_never_change() -> None:

@@ -24,6 +24,9 @@ def test_a_branch_behind_is_moved_forward_and_the_job_notes_it(project: Project)
     applied = project.mam.record(job)["applied"]
     assert (applied["how"], applied["branch"], applied["commit"]) == ("fast-forward", "main", commit)
     assert project.mam("logs", job).out.count("applied") == 1
+    shown = project.mam("show", job).out
+    assert "✓ applied to main by " in shown
+    assert "mam apply" not in shown
     again = project.mam("apply", job)
     assert (again.line, "already" in again.stderr) == (commit, True)
     assert project.mam.record(job)["applied"] == applied

@@ -330,7 +330,7 @@ def test_a_file_that_no_hook_wrote_asks_nothing(
 @pytest.fixture
 def policy() -> Policy:
     return Policy(
-        rules=(
+        rules=lambda _workdir: (
             Rule(do="deny", argv=("git", "push"), reason="use a branch"),
             Rule(do="ask", argv=("git", "pull")),
             Rule(do="allow", argv=("git",)),

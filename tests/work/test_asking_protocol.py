@@ -93,4 +93,4 @@ def test_no_answer_before_the_deadline(agent: Mam) -> None:
     assert not (agent.here / "made").exists()
     record = agent.record(job)
     assert record["questions"][0]["state"] == "expired"
-    assert record["reason"].startswith("permission_denied: nobody answered whether execute may be used")
+    assert record["reason"].startswith("permission_denied: no one answered before the deadline whether execute")

@@ -58,7 +58,7 @@ def answered(harness: Harness, agent: str, answer: str, reason: str | None = Non
 
 
 def said_to(harness: Harness) -> Any:
-    """What the program was told."""
+    """What the program got."""
     return json.loads((harness.place / "said").read_text())
 
 
@@ -194,5 +194,5 @@ def test_an_error_and_an_end_are_told() -> None:
     silent = program("import sys; sys.stdin.readline(); sys.exit(3)")
     with pytest.raises(ProgramEnded):
         silent.call("x", {})
-    silent.reply(1, {})  # nobody reads it
+    silent.reply(1, {})  # no process reads it
     assert silent.close() == 3

@@ -55,6 +55,8 @@ ASKED = {
         ("git status", "git status"),
         (["git", "commit", "-m", "two words"], "git commit -m 'two words'"),
         ("bash -lc 'a' b", "bash -lc 'a' b"),
+        ("./bash -lc 'git status'", "./bash -lc 'git status'"),
+        (["/tmp/bash", "-lc", "git status"], "/tmp/bash -lc 'git status'"),
         ("echo 'open", "echo 'open"),
     ],
 )

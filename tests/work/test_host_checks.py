@@ -90,7 +90,7 @@ def costs(job: Job) -> tuple[str, int, int]:
 
 class TestAFullDisk:
     def test_no_job_is_lost_to_it(self, small_disk: Path) -> None:
-        """The second time it is said, one rest is over and the next has begun: whoever does not rest has claimed many
+        """At the second message, one rest is over and the next has begun: a worker that does not rest has claimed many
         more by then."""
         harness = Harness(MemoryStore(), small_disk)
         jobs = [harness.job("true") for _ in range(3)]

@@ -83,7 +83,7 @@ class TestCannotStart:
 
     def test_no_more_processes(self, log: str) -> None:
         """In a process of its own, whose user may have no more of them. The limit is not for root, which therefore
-        becomes somebody else for the count, and gives up the rights to pass over it."""
+        becomes another user for the count, and gives up the rights to pass over it."""
         import subprocess
 
         script = """

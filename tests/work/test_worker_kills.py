@@ -112,7 +112,7 @@ def test_every_job_ends_once_and_no_process_is_left(address: str, store: Store, 
             open_dependencies = {job_id for job_id in open_dependencies if not store.get(job_id).status.ended}
     finally:
         codes = gang.close()
-    # One that had only just been started may be told to go before it listens for that.
+    # A worker that has just started may get the signal before it handles it.
     assert len(codes) == WORKERS
     assert set(codes) <= {0, -signal.SIGTERM}
     assert gang.killed >= 3

@@ -93,6 +93,22 @@ class TestOrders:
             assert finish(worker).code == 0
         assert mam("result", asking).out.endswith("went on")
 
+    def test_only_so_many_jobs_that_ask_leave_their_place(self, plain: Mam) -> None:
+        """The next one keeps its place, so that a night cannot end with a hundred agents that wait."""
+        plain("config", "set", "questions.parked", "1")
+        ask = f"{sys.executable} -m mam ask 'Go on?' --wait"
+        asking = [plain.register(ask) for _ in range(2)]
+        behind = plain.register("echo behind")
+        with Working(plain, "-s", "shell", "--drain", "--concurrency", "1") as worker:
+            await_that(lambda: len(plain("questions", "--json").json) == 2)
+            for _ in range(2):
+                assert plain("wait", behind, "--timeout", "1").code == 5
+            assert plain.status(behind) == "pending"
+            assert plain("answer", asking[0], "yes").code == 0
+            assert plain("wait", behind).code == 0
+            assert plain("answer", asking[1], "yes").code == 0
+            assert finish(worker).code == 0
+
     def test_the_audit_log_is_complete_when_it_ends(self, plain: Mam) -> None:
         job = plain.register("exit 0")
         plain("worker", "-s", "shell", "--drain")

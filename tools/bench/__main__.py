@@ -1,8 +1,8 @@
-"""`python -m tools.bench [--quick | --long] [SUBJECT …]`.
+"""`python -m tools.bench [--quick | --long] [PART …]`.
 
-Subjects: starts sqlite lists postgres prune worker inbox bus questions serving page.
+Parts: starts sqlite lists postgres prune worker inbox bus questions serving page.
 
-None of the subjects is all of them. A long run writes a table for each of its subjects, others only the one of all.
+Without a part, it measures all of them. It replaces their rows in docs/performance.md; with `--quick` it prints only.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tools.bench.bus import measure_bus
-from tools.bench.common import Rows, as_table, write_report
+from tools.bench.common import Rows
 from tools.bench.inbox import measure_inbox
 from tools.bench.lists import measure_lists
 from tools.bench.page import measure_page
 from tools.bench.postgres import measure_postgres
 from tools.bench.prune import measure_prune
 from tools.bench.questions import measure_questions
+from tools.bench.report import as_table, write_report
 from tools.bench.serving import measure_serving
 from tools.bench.sqlite import measure_sqlite
 from tools.bench.starts import measure_starts
@@ -47,24 +48,21 @@ def main() -> None:
     }
     if unknown := set(chosen) - measures.keys() - {QUICK, LONG}:
         raise SystemExit(f"unknown: {' '.join(sorted(unknown))}\n{__doc__}")
-    subjects = [name for name in measures if name in chosen] or [name for name in measures if _is_due(name, long)]
+    parts = [name for name in measures if name in chosen] or [name for name in measures if _is_due(name, long)]
     rows: dict[str, Rows] = {}
     with tempfile.TemporaryDirectory(prefix="mam-bench-", dir=os.environ.get("MAM_BENCH_DIR")) as folder:
         os.chmod(folder, 0o755)  # PostgreSQL runs as another user when the bench is run by root
-        for name in subjects:
+        for name in parts:
             below = Path(folder) / name
             below.mkdir()
             rows[name] = measures[name](below)
-            if long:
-                write_report(as_table(rows[name]), f"bench-long {name}")
-    table = as_table([row for found in rows.values() for row in found])
-    print(table)
-    if not quick and not long and len(subjects) == len(measures):
-        write_report(table, "bench")
+    print(as_table(rows))
+    if not quick:
+        write_report(rows, list(measures))
 
 
 def _is_due(name: str, long: bool) -> bool:
-    """A long run is for what is said to stay flat."""
+    """A long run measures the parts that must stay flat."""
     return not long or name in ("sqlite", "postgres", "worker")
 
 

@@ -102,7 +102,7 @@ def _latency(folder: Path, port: int) -> Rows:
     """From the call that stores an event to the line that a subscriber prints; each listener is a process.
 
     A line may come before the call returns: an event is sent once it is durable, and the act has more to do then.
-    Signed and unsigned change places: whoever comes first finds the processors' caches filled by paho."""
+    Signed and unsigned alternate, because the first one finds the processors' caches filled by paho."""
     store = _store(folder)
     registry = Registry(store)
     job = registry.register(prompt="x", agent=LABEL).job.job_id
@@ -197,7 +197,7 @@ def _bare_rate(port: int, turn: int) -> float:
 
 
 def _command(folder: Path, port: int) -> Row:
-    """Both with their bytecode, as an installed program has it, also where Python was told to leave none behind."""
+    """Both with their bytecode, as an installed program has it, also if Python is set to write none."""
     compile_dir(ROOT / "src" / "mam", quiet=1)
     store = _store(folder)
     job = Registry(store).register(prompt="x", agent=LABEL).job.job_id

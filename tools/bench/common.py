@@ -1,28 +1,22 @@
-"""Alternates measurements and formats the table."""
+"""Alternates measurements, and makes rows of the results."""
 
 from __future__ import annotations
 
-import os
-import platform
 import random
-import shutil
 import statistics
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-REPORT = ROOT / "docs" / "performance.md"
 LABEL = "bench"
 OWNER = "bench"
 PROMPT = "x" * 400
 
 
 class Measured:
-    """Durations of several things that took turns, each time in another order: what has just been done is in the
-    processor's caches for whatever comes next. With a rest before each there is nothing left in them."""
+    """Durations of several things that alternate, each round in another order, because each one leaves its data in the
+    processor's caches for the next. A rest before each empties the caches."""
 
     def __init__(self, rounds: int, things: Mapping[str, Callable[[], object]], rest_seconds: float = 0.0) -> None:
         self._seconds: dict[str, list[float]] = {name: [] for name in things}
@@ -68,34 +62,3 @@ def _ms(seconds: float) -> str:
 
 
 Rows = list[Row | PeerRow | SizeRow]
-
-
-def as_table(rows: Rows) -> str:
-    return as_plain_table(("what", "median", "against", "median", "ratio", "budget"), [row.cells for row in rows])
-
-
-def as_plain_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, ("---",) * len(head), *rows])
-
-
-def write_report(table: str, name: str) -> None:
-    """Between the markers of that name in docs/performance.md, with what the numbers depend on."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    load = os.getloadavg()[2]
-    said = (
-        f"Measured {time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {os.cpu_count()} cores, {where()},"
-        f" load {load:.1f} over the last 15 minutes."
-    )
-    before, _, rest = REPORT.read_text(encoding="utf-8").partition(begin)
-    _, _, after = rest.partition(end)
-    REPORT.write_text(f"{before}{begin}\n{said}\n\n{table}\n{end}{after}", encoding="utf-8")
-
-
-def where() -> str:
-    """The file system that was written to; everything here depends on it."""
-    found = shutil.which("findmnt")
-    folder = os.environ.get("MAM_BENCH_DIR") or tempfile.gettempdir()
-    if found is None:
-        return "file system unknown"
-    asked = subprocess.run([found, "-no", "FSTYPE", "-T", folder], capture_output=True, text=True, check=False)
-    return asked.stdout.strip() or "file system unknown"

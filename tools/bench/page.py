@@ -8,15 +8,16 @@ import tempfile
 import time
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, Request, sync_playwright
 
 from mam.access.credentials import create_token
 from mam.access.grant import EVERYTHING
 from mam.registry import Registry
 from mam.stores.outputs import PIECE_LIMIT, AttemptId, OutputLimits, Piece
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
-from tools.bench.common import Row, Rows, SizeRow, as_plain_table, write_report
+from tools.bench.common import Row, Rows, SizeRow
 from tools.bench.filling import fill
+from tools.bench.report import write_visits
 from tools.bench.serving import BenchServer
 from tools.scene.server import SceneServer, start_browser
 from tools.scene.store import make_scene
@@ -43,8 +44,10 @@ def measure_page(folder: Path, ended: int, pending: int) -> Rows:
     finally:
         server.close()
     visits = _first_visits()
-    lines = [(view, f"{requests}", f"{size:,}", f"{paint:.0f} ms") for view, requests, size, paint in visits]
-    write_report(as_plain_table(("view", "requests", "bytes, compressed", "first paint"), lines), "page")
+    lines: list[tuple[str, ...]] = [
+        (view, f"{requests}", f"{size:,}", f"{paint:.0f} ms") for view, requests, size, paint in visits
+    ]
+    write_visits(lines)
     return [
         Row(f"page: first byte of the list, {ended + pending:,} jobs", "300 ms", listed, LIST_BUDGET, "at most 1"),
         Row("page: first byte of a job with 64 MiB of output", "1 s", opened, OUTPUT_BUDGET, "at most 1"),
@@ -94,11 +97,19 @@ def _first_visits() -> list[tuple[str, int, int, float]]:
             found = []
             for view, path in VIEWS.items():
                 page = browser.new_context(storage_state=state).new_page()
-                sizes: list[int] = []
-                page.on("requestfinished", lambda one, sizes=sizes: sizes.append(one.sizes()["responseBodySize"]))
-                page.goto(server.url + path.format(**scene.ids), wait_until="load")
-                page.wait_for_function("performance.getEntriesByType('paint').length > 0")
-                paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-                found.append((view, len(sizes), sum(sizes), float(paint)))
+                found.append((view, *_first_visit(page, server.url + path.format(**scene.ids))))
                 page.context.close()
             return found
+
+
+def _first_visit(page: Page, address: str) -> tuple[int, int, float]:
+    sizes: list[int] = []
+
+    def note(request: Request) -> None:
+        sizes.append(request.sizes()["responseBodySize"])
+
+    page.on("requestfinished", note)
+    page.goto(address, wait_until="load")
+    page.wait_for_selector("main h1")
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    return len(sizes), sum(sizes), float(paint)

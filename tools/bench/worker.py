@@ -137,7 +137,7 @@ def _overhead(name: str, bench: BenchWorker, bare_folder: Path) -> Rows:
 def _cancel(what: str, bench: BenchWorker, tree: str, times: int, grace: float = 0.0) -> Row:
     """From the word to the moment when the last process of the tree is gone and the worker is free again.
 
-    Nobody looks at the clock meanwhile: among hundreds of busy processes whoever measures takes the worker's turn.
+    The bench does not read the clock meanwhile: among hundreds of busy processes it would take the worker's turn.
     """
     took = []
     with bench.at_work():

@@ -81,7 +81,7 @@ class Scene:
 
     def at(self, seconds_ago: float) -> None:
         """Moves the clock forward to so long before the present."""
-        assert seconds_ago <= self._left, "the scene is told in order"
+        assert seconds_ago <= self._left, "the scene adds its jobs in the order of time"
         self.clock.advance(self._left - seconds_ago)
         self._left = seconds_ago
 

@@ -33,6 +33,7 @@ _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's alphabet: no I, L, O and U, which people misread."""
 _CODE_LETTERS = 16
 _LONGEST_SECRET = 200
+_OWNER_DIGITS = 12
 
 
 class NewSecret(Frozen):
@@ -128,7 +129,12 @@ def find_viewer(store: Store, secret: str, kind: str) -> Viewer | None:
     if token is None or not token.is_live(now):
         return None
     session = found.name if kind == SESSION else None
-    return Viewer(name=token.name, grant=parse_grant(token.grant), token=token.name, session=session)
+    return Viewer(name=token.name, grant=parse_grant(token.grant), token=owner_of(token), session=session)
+
+
+def owner_of(token: Credential) -> str:
+    """The owner that its jobs record. A token that is made again under a name does not own the jobs of the old one."""
+    return f"{token.name}.{token.digest[:_OWNER_DIGITS]}"
 
 
 def digest_of(secret: str) -> str:

@@ -129,7 +129,7 @@ class AuthorizedJobs(AuthorizedReading):
         return self.registry.edit(found.job_id, changes, by=self.viewer.name, seen=seen, check=check)
 
     def mark_seen(self, job: str) -> Job:
-        """A person looked at the outcome: whoever may answer questions, or registered the job."""
+        """A person looked at the outcome. The caller may answer questions, or registered the job."""
         found = self.get(job)
         if not self.viewer.may(ANSWER) and not self.is_own(found):
             self.viewer.need(ANSWER, "mark this job as seen")

@@ -76,7 +76,7 @@ class AuthorizedRegistry(AuthorizedJobs):
         return questions.ask(self.registry, self._reported(job), draft, attempt=attempt, claim_id=claim_id)
 
     def _reported(self, job: str) -> str:
-        """A whole id: whoever reports got it with the claim."""
+        """A whole id: the caller got it with the claim."""
         self.viewer.need(WORK, "report on jobs")
         return input_rules.check_job_id(job)
 

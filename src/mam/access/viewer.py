@@ -7,8 +7,8 @@ from mam.errors import NotAllowed
 from mam.util.frozen import Frozen
 
 LOCAL_TOKEN = "local"  # noqa: S105 - a name
-"""The token of the user who starts the server. Nobody knows its secret: it is the parent of the log-ins that the server
-prints, and revoking it ends them."""
+"""The token of the user who starts the server. It has no secret that anyone could send. It is the parent of the
+log-ins that the server prints, and revoking it ends them."""
 
 
 class Viewer(Frozen):
@@ -18,7 +18,7 @@ class Viewer(Frozen):
     """The name of the token; for the user at this host, user@host."""
     grant: Grant
     token: str | None = None
-    """The token that jobs are registered by; None for the user at this host."""
+    """What jobs that it registers record, as NAME.DIGITS of the token; None for the user at this host."""
     session: str | None = None
     """The name of the browser's session, if it is one."""
 

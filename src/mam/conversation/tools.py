@@ -16,6 +16,7 @@ _TOOLS = {
     "websearch": ("search", "query"), "webfetch": ("fetch", "url"),
     "task": ("agent", "description"), "agent": ("agent", "description"), "skill": ("skill", "skill"),
 }  # fmt: skip
+_QUESTIONS = ("askuserquestion", "question", "request_user_input")
 _SPELLINGS = {"file_path": "filePath"}
 TARGET_LIMIT = 4000
 
@@ -23,6 +24,8 @@ TARGET_LIMIT = 4000
 def describe_tool(name: object, given: object) -> tuple[str, str]:
     """A verb, and what the tool was used on. An unknown tool keeps its name, and its input is shown as JSON."""
     tool = str(name).removeprefix("mcp__").replace("__", ".")
+    if tool.lower() in _QUESTIONS:
+        return "asked", first_question(given)[0]
     verb, field = _TOOLS.get(tool.lower(), (tool, ""))
     target = get_path(given, field) or get_path(given, _SPELLINGS.get(field, field)) if field else None
     if isinstance(target, str):

@@ -17,11 +17,13 @@ def check(context: Context) -> Iterator[Finding]:
     if survey is None:
         return
     for problem in survey.problems:
-        if problem.file.endswith(".json"):
-            why = "mam ignores the change; `mam adopt` accepts it"
-            yield note(f"{problem.file}: {problem.problem}", why, f"mam adopt {problem.file.removesuffix('.json')}")
+        what = f"{problem.file}: {problem.problem}"
+        if problem.mend is None:
+            yield wrong(what, "no worker can claim this job until its row is repaired")
+        elif problem.mend == "mam rebuild":
+            yield wrong(what, "commands that write exit with 9", problem.mend)
         else:
-            yield wrong(f"{problem.file}: {problem.problem}", "no worker can claim this job until its row is repaired")
+            yield note(what, "mam ignores the change; `mam adopt` accepts it", problem.mend)
     if survey.expired:
         yield note(
             f"{count(len(survey.expired), 'running job')} with an expired lease: {first_few(survey.expired)}",

@@ -17,6 +17,8 @@ from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.jobs.dependency import Dependencies
     from mam.jobs.record import Json
 
@@ -35,7 +37,7 @@ class ExplainContext(Frozen):
     ahead: int = 0
     """How many pending jobs of its label are claimed first."""
     holder: str | None = None
-    """The job that runs under its exclusive key."""
+    """The job that runs under its exclusive key; empty if the reader may not see that job."""
     pause: Pause | None = None
     needed: Dependencies = {}  # noqa: RUF012 - nothing writes into it
     last_event: Json | None = None
@@ -48,6 +50,15 @@ class ExplainContext(Frozen):
     """Whether one of them can run its agent."""
     was_claimed: bool = True
     """Whether a job of its label was ever claimed."""
+
+    def hiding(self, may_name: Callable[[str], bool]) -> ExplainContext:
+        """The same for a reader who must not learn the ids of some jobs."""
+        holder, pause = self.holder, self.pause
+        if holder is not None and not may_name(holder):
+            holder = ""
+        if pause is not None and pause.probe is not None and not may_name(pause.probe):
+            pause = pause.replace(probe="")
+        return self.replace(holder=holder, pause=pause)
 
 
 def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
@@ -63,13 +74,20 @@ def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
     return _ended(job)
 
 
+def hindrances(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
+    """Only what keeps a job from running now; empty if a worker can claim it, or has."""
+    if job.status is WAITING:
+        return explain(job, moment, around)
+    return _blockers(job, moment, around) if job.status is PENDING else []
+
+
 def _pending(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
-    hindrances = _blockers(job, moment, around)
-    sentences = hindrances or [f"Any worker that serves the label {job.agent_session!r} can claim it now."]
+    blockers = _blockers(job, moment, around)
+    sentences = [*blockers] or [f"Any worker that serves the label {job.agent_session!r} can claim it now."]
     if around.ahead:
         jobs = "job" if around.ahead == 1 else "jobs"
         sentences.append(f"{around.ahead} pending {jobs} of that label will be claimed first.")
-    elif hindrances:
+    elif blockers:
         sentences.append(f"Then it is the next one of its label, {job.agent_session!r}.")
     else:
         sentences.append("It is the next one of that label, and no worker has claimed it since it became pending.")
@@ -107,12 +125,14 @@ def _blockers(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
         why = f" ({pause.reason})" if pause.reason else ""
         sentences.append(f"It is paused with {pause.scope}, {until}{why}.")
         if pause.probe is not None:
-            sentences.append(f"The pause ends earlier if job {pause.probe}, which is tried first, gets an answer.")
+            probe = f"job {pause.probe}" if pause.probe else "another job"
+            sentences.append(f"The pause ends earlier if {probe}, which is tried first, gets an answer.")
     host = bound_host(job)
     if host not in ("", around.host):
         sentences.append(f"It continues a conversation that is on {host}; only a worker there can claim it.")
     if around.holder is not None:
-        sentences.append(f"Job {around.holder} runs under the same exclusive key {job.exclusive!r}; only one may.")
+        holder = f"Job {around.holder}" if around.holder else "Another job"
+        sentences.append(f"{holder} runs under the same exclusive key {job.exclusive!r}; only one may.")
     return sentences
 
 
@@ -158,7 +178,8 @@ def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
     sentences.append(_doing(job, moment, last_event))
     for question in open_questions(job):
         which = question_id(job.job_id[:8], question.number)
-        sentences.append(f"It asks a person (question {which}): {first_line(question.text)}. `mam answer {which}`.")
+        asks = _as_sentence(first_line(question.text))
+        sentences.append(f"It asks a person: {asks} `mam answer {which}` shows it and answers it.")
     if job.lease is not None:
         left = job.lease.left_ms(moment)
         expiry = f"{job.lease.expires_at}, {_relative_time(left)}"
@@ -175,7 +196,11 @@ def _running(job: Job, moment: Moment, last_event: Json | None) -> list[str]:
 def _doing(job: Job, moment: Moment, last_event: Json | None) -> str:
     state = job_state(job, last_event, moment)
     why = f": {state.why}" if state.why else ""
-    return f"Its agent: {state.format_at(moment.wall_ms)}{why}."
+    return _as_sentence(f"Its agent: {state.format_at(moment.wall_ms)}{why}")
+
+
+def _as_sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 def _ended(job: Job) -> list[str]:

@@ -43,7 +43,7 @@ class Overview(Frozen):
             "where": where(job),
             "chain": [relative.as_dict() for relative in self.chain], "children": self.children,
             "questions": [question.as_dict() for question in open_questions(job)],
-            "seen": job.seen, "next": [step.as_dict() for step in next_steps(self)],
+            "seen": job.seen, "applied": job.applied, "next": [step.as_dict() for step in next_steps(self)],
         }  # fmt: skip
 
 
@@ -67,7 +67,8 @@ def next_steps(overview: Overview) -> list[NextStep]:
         steps = [("complete", "ends it as done"), ("fail --reason TEXT", "ends it in error")]
     changes = changed_files(job)
     if job.status.ended and changes is not None and changes.files:
-        steps = [("diff", "shows what it changed"), *([] if changes.shared else [("apply", "applies it")]), *steps]
+        can_apply = not changes.shared and job.applied is None
+        steps = [("diff", "shows what it changed"), *([("apply", "applies it")] if can_apply else []), *steps]
     if job.status.ended and (conversation_of(job) or {}).get("session") is not None:
         steps = [*steps, ('continue "…"', "adds work to its conversation")]
     if job.result is not None and job.status.ended:

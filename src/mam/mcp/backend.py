@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         def start(self) -> None: ...
 
         def watch(self, jobs: frozenset[str]) -> None:
-            """Which jobs matter; others may be told too."""
+            """Which jobs matter; `take` may also return others."""
 
         def take(self) -> set[str]: ...
 

@@ -79,7 +79,7 @@ def _form(job: Job, question: Question) -> Json:
 
 
 def _is_whole(job: Job, question: Question) -> bool:
-    """Nobody allows what a form cannot show; such a permission is answered in the terminal or on the page."""
+    """A form must show all of a permission. The user answers any other one in the terminal or on the page."""
     return question.kind != PERMISSION or len(_whole_message(job, question)) <= TEXT_SHOWN
 
 

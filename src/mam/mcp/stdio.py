@@ -67,7 +67,7 @@ class StdioServer:
         self._lines = LineReader()
 
     def run(self) -> None:
-        """Serves until stdin ends or nobody reads stdout."""
+        """Serves until stdin ends or the reader of stdout is gone."""
         try:
             while self._turn():
                 pass

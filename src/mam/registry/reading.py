@@ -8,16 +8,17 @@ from itertools import islice
 
 from mam.errors import AmbiguousId, UnknownJob
 from mam.jobs import input_rules
-from mam.jobs.status import ERROR, OPEN, PENDING, RUNNING
+from mam.jobs.status import ERROR, OPEN, PENDING, RUNNING, WAITING
 from mam.stores.port import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from mam.jobs.activity import State
     from mam.jobs.change import AuditRecord
+    from mam.jobs.explain import ExplainContext
     from mam.jobs.overview import Overview, Relative
     from mam.jobs.record import Job
     from mam.jobs.workers import Holder, WorkerEntry
@@ -94,17 +95,34 @@ class ReadingRegistry:
         found = (kept.job for kept in self.store.archive_contents(newest_first=True))
         return (job for job in found if matches(query, job))
 
-    def explain(self, job: str) -> tuple[Job, list[str]]:
-        from mam.jobs.explain import ExplainContext, explain
+    def explain(self, job: str, may_name: Callable[[str], bool] | None = None) -> tuple[Job, list[str]]:
+        """The sentences name no job for which `may_name` is false."""
+        from mam.jobs.explain import explain
+
+        found = self.get(job)
+        around = self._around(found)
+        if may_name is not None:
+            around = around.hiding(may_name)
+        return found, explain(found, self.store.clock.now(), around)
+
+    def hindrances(self, job: Job) -> list[str]:
+        """Only what keeps it from running now."""
+        from mam.jobs.explain import hindrances
+
+        if job.status not in (PENDING, WAITING):
+            return []
+        return hindrances(job, self.store.clock.now(), self._around(job))
+
+    def _around(self, found: Job) -> ExplainContext:
+        from mam.jobs.explain import ExplainContext
         from mam.jobs.pause import blocking_pause
 
-        found, now = self.get(job), self.store.clock.now()
         holder = self.store.holder(found.exclusive) if found.exclusive is not None else None
         workers = [worker for worker in self.live_workers() if worker.serves(found)] if found.status is PENDING else []
-        around = ExplainContext(
+        return ExplainContext(
             ahead=self.store.ahead_of(found),
             holder=None if holder == found.job_id else holder,
-            pause=blocking_pause(self.store.pauses(), found, now),
+            pause=blocking_pause(self.store.pauses(), found, self.store.clock.now()),
             needed={job_id: self.store.newest(job_id) for job_id in found.after},
             last_event=self._last_event(found),
             host=os.uname().nodename,
@@ -112,7 +130,6 @@ class ReadingRegistry:
             has_able_worker=any(worker.is_able(found) for worker in workers),
             was_claimed=bool(workers) or self._was_claimed(found.agent_session),
         )
-        return found, explain(found, now, around)
 
     def never_served(self, job: Job) -> str | None:
         """The sentence for the user if the job is the first of its label and no worker serves that."""
@@ -129,11 +146,11 @@ class ReadingRegistry:
         newest = list(islice(self.store.select(Query(label=label)), FEW_JOBS + 1))
         return len(newest) > FEW_JOBS or any(job.attempt for job in newest)
 
-    def overview(self, job: str) -> Overview:
+    def overview(self, job: str, may_name: Callable[[str], bool] | None = None) -> Overview:
         """Everything about a job that a person asks for first."""
         from mam.jobs.overview import Overview
 
-        found, why = self.explain(job)
+        found, why = self.explain(job, may_name)
         children = self.store.children(found.job_id)
         relatives = [
             self._relative("retry_of", found.retry_of),

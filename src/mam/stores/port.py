@@ -104,6 +104,8 @@ class Problem(Frozen):
 
     file: str
     problem: str
+    mend: str | None = None
+    """The command that repairs it."""
 
 
 if TYPE_CHECKING:

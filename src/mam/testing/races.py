@@ -105,7 +105,7 @@ class Racer:
             self._thread.start()
 
     def ready(self) -> None:
-        """Returns when the racer stands at the gate."""
+        """Returns when the racer waits at the gate."""
         self._expect("ready")
 
     def report(self) -> Any:

@@ -191,7 +191,7 @@ def work_until_killed(store: Store, report: Report, *, name: str) -> None:
 
 
 def event_numbers(events: list[dict[str, Any]]) -> list[int]:
-    """The sequence numbers that a job's events and markers account for, in the order they are told."""
+    """The sequence numbers that a job's events and markers account for, in the order of the events."""
     return [number for event in events for number in range(event["seq"], event.get("upto", event["seq"]) + 1)]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CANNOT = "CANNOT BE DONE:"
 """An agent that can run no command begins its last message with this if it cannot do the job."""
-_NOBODY = "No person can answer questions: decide yourself, or say that it cannot be done."
+_NO_PERSON = "No person can answer questions: decide yourself, or say that it cannot be done."
 _APPROVALS = (
     "If the sandbox stops a command that the task needs, request to run it outside: a person decides. If the person\n"
     "refuses, you get the reason; go on with it."
@@ -67,7 +67,7 @@ def _reporting(job: Job, *, in_session: bool) -> str:
             "- Your commands run in a sandbox that cannot reach mam, so do not call it; mam reads your output.\n"
             "- When all is done:          say in your last message what you did; mam stores it as the result.\n"
             f"- When it cannot be done:    begin your last message with {CANNOT} and say why.\n"
-            + (_APPROVALS if job.may_ask else _NOBODY)
+            + (_APPROVALS if job.may_ask else _NO_PERSON)
         )
     # A person's shell and a live session, which serves many jobs, lack the variables that name this job.
     name = f" {job.job_id}" if in_session or job.agent == "human" else ""
@@ -103,10 +103,10 @@ def _last_message(job: Job, *, in_session: bool) -> str:
         )
     if not agent_kind(job.agent).is_coding_agent:
         return ""
-    nobody = "" if job.may_ask else " No person can answer questions: decide yourself."
+    no_person = "" if job.may_ask else " No person can answer questions: decide yourself."
     return (
         "Without `mam complete` mam stores your last message as the result. If you may not run commands and it cannot\n"
-        f"be done, begin that message with {CANNOT} and say why.{nobody}\n"
+        f"be done, begin that message with {CANNOT} and say why.{no_person}\n"
     )
 
 

@@ -90,6 +90,9 @@ class Claim:
         except OutcomeReported as reported:
             return Reported(outcome=reported.said)
 
+    def end(self, ending: Ending, began: Json | None = None) -> Job:
+        return self._finish(ending, began, only_if_unreported=False)
+
     def _finish(self, ending: Ending, began: Json | None, *, only_if_unreported: bool) -> Job:
         if began is None and not ending.retryable:
             ended = supervised_end(**self._fence, ending=ending, only_if_unreported=only_if_unreported)

@@ -130,7 +130,7 @@ def undecided_denial(denials: Denials) -> Ending | None:
     if not denials.undecided:
         return None
     what = ", ".join(denials.undecided)
-    return _failed(f"permission_denied: nobody answered whether {what} may be used before the deadline; `mam retry`")
+    return _failed(f"permission_denied: no one answered before the deadline whether {what} may be used; `mam retry`")
 
 
 def _problem_ending(report: Report, login: str, *, is_resumed: bool) -> Ending:

@@ -46,8 +46,10 @@ class OutputSource(ABC):
 class LocalOutput(OutputSource):
     """The log of an attempt that ran, or runs, on this host."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, look_seconds: float = 0.5) -> None:
+        """`look_seconds`: how often a follower asks whether the attempt has ended."""
         self._path = path
+        self._look_seconds = look_seconds
 
     def exists(self) -> bool:
         return os.path.exists(self._path)
@@ -56,7 +58,7 @@ class LocalOutput(OutputSource):
         return output_log.parts(self._path, since)
 
     def follow(self, ended: Callable[[], bool], since: int = 0) -> Iterator[bytes]:
-        return output_log.follow(self._path, ended, since)
+        return output_log.follow(self._path, ended, since, look_seconds=self._look_seconds)
 
     def tail_start(self, lines: int) -> int:
         return output_log.tail_start(self._path, lines)

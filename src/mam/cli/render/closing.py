@@ -1,15 +1,31 @@
-"""The last line of `mam run`: how the job ended, what was checked, what it cost."""
+"""The first and the last line of `mam run`: where the job runs; how it ended, what was checked, what it cost."""
 
 from __future__ import annotations
 
+import os
+
 from mam.cli.render.text import one_line
+from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.overview import cost_of
 from mam.jobs.status import COMPLETED, in_words
 from mam.util.figures import cost_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.cli.render.prose import StyledLine
     from mam.jobs.record import Job
+
+_WORKSPACES = {"worktree": "a worktree of its own", "fresh": "a fresh directory"}
+
+
+def opening_line(job: Job, short: str) -> StyledLine:
+    place = os.path.basename(job.workdir or "")
+    facts = [job.agent, *([place] if place else [])]
+    if job.continues:
+        facts.append(f"continues {job.continues[:ID_PREFIX_SHOWN]}")
+    elif job.workspace in _WORKSPACES:
+        facts.append(_WORKSPACES[job.workspace])
+    return [(short, "bold"), (f"  {' · '.join(map(one_line, facts))}", "")]
 
 
 def closing_line(job: Job, short: str) -> str:

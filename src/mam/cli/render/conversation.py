@@ -6,6 +6,7 @@ What a tool returned and what an agent thought are folded to a part of a line; `
 from __future__ import annotations
 
 from mam.cli.render.prose import cell_length, cut, fit, fold, prose, safe, wrap
+from mam.cli.render.question import whole_lines
 from mam.conversation.items import (
     DENIED,
     ERROR,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from mam.cli.render.prose import StyledLine
     from mam.conversation.items import Item
+    from mam.jobs.question import Question
 
 WIDTH_MOST = 110
 VERB_WIDTH = 6
@@ -61,9 +63,16 @@ class ConversationPage:
         self._with_end = with_end
         self._error = ""
         self._cost: Cost | None = None
+        self._just_asked: str | None = None
+        """The text of the question that is the last item."""
+        self._asked_ahead: str | None = None
+        """The text of a question of the job that the agent's output does not have yet."""
 
     def lines(self, item: Item) -> list[StyledLine]:
-        return [fit(line, self.width) for line in self._lines(item)]
+        lines = [fit(line, self.width) for line in self._lines(item)]
+        if not (isinstance(item, Used) and item.state == RUNNING):
+            self._just_asked = item.question if isinstance(item, Asked) else None
+        return lines
 
     def _lines(self, item: Item) -> list[StyledLine]:
         match item:
@@ -91,6 +100,14 @@ class ConversationPage:
                 return []
             case Ended():
                 return self._ended(item)
+
+    def question(self, question: Question) -> list[StyledLine]:
+        """A question of the job, whole. The agent's output may have its text already, or will."""
+        width = self.width - 6
+        if question.text == self._just_asked:
+            return _indented("      ", whole_lines(question.replace(text="", choices=[]), width)[1:])
+        self._asked_ahead = question.text
+        return _indented("  ? ", whole_lines(question, width), "bold magenta")
 
     def row(self, mark: tuple[str, str], verb: str, target: str, right: StyledLine) -> StyledLine:
         """A tool: what was done on what, and at the right edge how it went."""
@@ -183,6 +200,9 @@ class ConversationPage:
         return _indented(f"  {mark} ", [*prose(text, self.width - 4, style), *more], style)
 
     def _asked(self, item: Asked) -> list[StyledLine]:
+        ahead, self._asked_ahead = self._asked_ahead, None
+        if item.question == ahead:
+            return []
         lines = _indented(
             "  ? ", prose(self._bounded(item.question)[0] or "a question", self.width - 4), "bold magenta"
         )

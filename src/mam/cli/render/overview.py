@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mam.cli.render.prose import StyledLine
     from mam.jobs.overview import Overview
-    from mam.jobs.record import Job
+    from mam.jobs.record import Job, Json
 
 TITLE_WIDTH, WIDTH_MOST = 11, 110
 PROMPT_LINES, RESULT_LINES, SCRIPT_LINES, RELATIVES, QUESTION_LINES = 4, 12, 4, 6, 40
@@ -40,7 +40,7 @@ def overview_lines(overview: Overview, now_ms: int, width: int) -> list[StyledLi
         ("why", [line for sentence in overview.why for line in wrap([(safe(sentence), "")], room)]),
         ("asks", _questions(job, room)),
         ("result", _result(job, room)),
-        ("changes", _changes(job)),
+        ("changes", _changes(job, now_ms)),
         ("checks", _checks(job, room)),
         ("cost" if cost_of(job) else "took", _cost(job)),
         ("where", _where(job, room)),
@@ -94,9 +94,16 @@ def _result(job: Job, room: int) -> list[StyledLine]:
     return [*lines[:RESULT_LINES], [(hint, "dim")]]
 
 
-def _changes(job: Job) -> list[StyledLine]:
+def _changes(job: Job, now_ms: int) -> list[StyledLine]:
     changes = changes_of(job)
-    return [changes_line(changes)] if changes else []
+    lines = [changes_line(changes)] if changes else []
+    if changes and changes.get("shared") is True and changes.get("files"):
+        lines.append([("in a shared directory: may include others' changes", "dim")])
+    if job.applied:
+        branch = job.applied.get("branch")
+        target = f"applied to {safe(str(branch))}" if branch else "applied"
+        lines.append([("✓ ", "green"), (f"{target} by {_who_and_when(job.applied, now_ms)}", "")])
+    return lines
 
 
 def changes_line(changes: Mapping[str, object]) -> StyledLine:
@@ -189,13 +196,16 @@ def _shown_children(overview: Overview) -> int:
 
 
 def _seen(job: Job, now_ms: int) -> list[StyledLine]:
-    if not job.seen:
-        return []
+    return [[(f"by {_who_and_when(job.seen, now_ms)}", "")]] if job.seen else []
+
+
+def _who_and_when(note: Json, now_ms: int) -> str:
+    """Of a note in the record: `anna@laptop, 3m ago`."""
     try:
-        age = f", {format_age(now_ms - parse_time(str(job.seen.get('at'))))} ago"
+        age = f", {format_age(now_ms - parse_time(str(note.get('at'))))} ago"
     except ValueError:
         age = ""
-    return [[(f"by {safe(str(job.seen.get('by')))}{age}", "")]]
+    return f"{safe(str(note.get('by')))}{age}"
 
 
 def _next(overview: Overview) -> list[StyledLine]:

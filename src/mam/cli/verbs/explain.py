@@ -49,7 +49,7 @@ def run(options: Options) -> int:
 
 
 def _print_questions(asked: list[Question]) -> None:
-    """What exactly the job asks, so that nobody answers a question from its first line."""
+    """The whole question, so that a person does not answer its first line only."""
     from mam.cli.render.question import INDENT, WIDTH, whole_lines
 
     for question in asked:

@@ -10,20 +10,19 @@ history of the job.
 from __future__ import annotations
 
 import os
-import sys
 
 from mam.cli.args.options import add_job, named_job, number, registry_of
-from mam.cli.render.streams import say, stdout_is_terminal
+from mam.cli.attempt_output import AttemptOutput, View
+from mam.cli.render.streams import say
 from mam.errors import BadInput, Refused
+from mam.jobs.status import RUNNING
+from mam.work.output_source import output_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from mam.cli.args.parser import Options, Parser
     from mam.jobs.record import Job
     from mam.registry import Registry
-    from mam.work.output_source import OutputSource
 
 
 def add_arguments(parser: Parser) -> None:
@@ -43,74 +42,39 @@ def run(options: Options) -> int:
     registry = registry_of(options)
     job = registry.get(named_job(options))
     attempt = job.attempt if options.attempt is None else options.attempt
-    source = output_source(registry, job, attempt)
+    source = output_of(registry, job.job_id, attempt)
     if not source.exists() and not (options.follow and not job.status.ended):
         raise Refused(why=f"Job {job.job_id} has no output {_why_none(job, attempt)}.")
     since = 0 if options.tail is None else source.tail_start(options.tail)
-    chunks = _followed(registry, job, attempt, since) if options.follow else source.read(since)
-    if options.json:
-        from mam.cli.render.conversation_stream import print_items
-
-        print_items(job.agent, chunks)
+    output = AttemptOutput(registry=registry, job=job, attempt=attempt, source=source, since=since)
+    view = View(raw=options.raw, full=options.full, as_json=options.json)
+    if options.follow:
+        _follow(output, view)
     else:
-        print_output(job, chunks, live=options.follow, raw=options.raw, full=options.full)
+        output.print(view)
     return 0
 
 
-def output_source(registry: Registry, job: Job, attempt: int) -> OutputSource:
-    from mam.work.output_source import output_of
-
-    return output_of(registry, job.job_id, attempt)
-
-
-def print_output(
-    job: Job, chunks: Iterable[bytes], *, live: bool, raw: bool = False, full: bool = False, with_end: bool = True
-) -> None:
-    """On a terminal as a conversation, or without escape sequences other than colours; in a pipe unchanged."""
-    if raw or not stdout_is_terminal():
-        _write(chunks)
-        return
-    from mam.cli.render.conversation_stream import conversation_reader, print_conversation
-    from mam.util.escapes import EscapeFilter
-
-    reader = conversation_reader(job.agent)
-    if reader is None:
-        escapes = EscapeFilter()
-        _write(escapes.filter(chunk) for chunk in chunks)
-    else:
-        print_conversation(job, reader, chunks, live=live, full=full, with_end=with_end)
-
-
-def _write(chunks: Iterable[bytes]) -> None:
-    for chunk in chunks:
-        sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
-
-
-def _followed(registry: Registry, job: Job, attempt: int, since: int) -> Iterator[bytes]:
+def _follow(output: AttemptOutput, view: View) -> None:
     """New output, until this attempt no longer holds the job."""
-    job = _begun(registry, job, attempt)
+    registry, attempt = output.registry, output.attempt
+    job = _begun(registry, output.job, attempt)
     attempt = max(attempt, job.attempt) if attempt == 0 else attempt
-
-    def ended() -> bool:
-        now = registry.store.get(job.job_id)
-        return now.status != "running" or now.attempt != attempt
-
-    source = output_source(registry, job, attempt)
-    if source.exists() or not ended():
-        yield from source.follow(ended, since)
+    source = output_of(registry, job.job_id, attempt)
+    if source.exists() or (job.status == RUNNING and job.attempt == attempt):
+        output.replace(job=job, attempt=attempt, source=source).follow(view)
     if not source.exists():
         say(f"job {job.job_id[:8]} has no output {_why_none(registry.get(job.job_id), attempt)}")
 
 
 def _begun(registry: Registry, job: Job, attempt: int) -> Job:
     """Wait until the job runs or has ended."""
-    if job.status.ended or (job.status == "running" and job.attempt >= attempt > 0):
+    if job.status.ended or (job.status == RUNNING and job.attempt >= attempt > 0):
         return job
-    if job.status != "running":
+    if job.status != RUNNING:
         say(f"job {job.job_id[:8]} is {job.status}; the output follows when it runs")
         for seen in registry.follow([job.job_id]):
-            if seen.status == "running" or seen.status.ended:
+            if seen.status == RUNNING or seen.status.ended:
                 return seen
     return job
 

@@ -1,7 +1,7 @@
-"""Tell coding agents of mam: its MCP server, its skill and its hooks.
+"""Set up mam's MCP server, skill and hooks in coding agents.
 
   install   show what changes in the agents' files, ask, and write it
-  remove    take exactly that back
+  remove    undo exactly these changes
 
 `mam plugin VERB --help` has more.
 """

@@ -18,21 +18,22 @@ import sys
 import time
 from threading import Thread
 
+from mam.agent_table import agent_kind
 from mam.cli.args.job_options import add_job_options, choices_of, prompt_of, register_in_store
 from mam.cli.args.options import registry_of
 from mam.cli.render.changes import closing_lines
-from mam.cli.render.closing import closing_line
-from mam.cli.render.streams import print_job, print_json, say
+from mam.cli.render.closing import closing_line, opening_line
+from mam.cli.render.streams import print_job, print_json, say, stdout_is_terminal
 from mam.cli.render.text import one_line
-from mam.cli.verbs.output import print_output
 from mam.config.settings import load_config
 from mam.errors import BadInput, MamError, ProgramNotFound, ProgramUnfit
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
-from mam.jobs.status import CANCELLED, COMPLETED, PENDING, RUNNING
+from mam.jobs.question import open_questions
+from mam.jobs.status import CANCELLED, COMPLETED, PENDING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from subprocess import Popen
 
     from mam.cli.args.parser import Options, Parser
@@ -231,28 +232,39 @@ class _WorkerRestarter(Thread):
 
 
 def _until_ended(registry: Registry, job: Job, *, quietly: bool) -> Job:
-    """Print the output of each attempt, also of one that ended before mam saw it run. Each reason for another attempt
-    is printed once."""
-    shown, reason = 0, None
+    """Print the output of each attempt, also of one that ended before mam saw it run. What keeps the job from running
+    and each reason for another attempt are printed once."""
+    shown, reason, told = 0, None, ""
     for seen in registry.follow([job.job_id]):
+        if not quietly and (why := " ".join(registry.hindrances(seen))) not in ("", told):
+            told = why
+            say(f"{seen.job_id[:ID_PREFIX_SHOWN]} does not run yet: {one_line(why)}")
         if seen.status is PENDING and seen.attempt and seen.reason not in (None, reason) and not quietly:
             reason = seen.reason
             say(f"{seen.job_id[:ID_PREFIX_SHOWN]} runs again: {one_line(reason)}")
         if seen.attempt > shown and not quietly:
+            if not shown:
+                _print_opening(seen)
             shown = seen.attempt
-            print_output(seen, _output(registry, seen), live=True, with_end=False)
+            _follow_attempt(registry, seen)
     return registry.get(job.job_id)
 
 
-def _output(registry: Registry, job: Job) -> Iterator[bytes]:
-    from mam.work.output_log import follow as follow_output
-    from mam.work.output_source import local_log
+def _print_opening(job: Job) -> None:
+    """Above a conversation: which job it is, and where it runs."""
+    if stdout_is_terminal() and agent_kind(job.agent).conversation:
+        from mam.cli.render.ansi import has_colours, to_ansi
 
-    def ended() -> bool:
-        now = registry.store.get(job.job_id)
-        return now.status is not RUNNING or now.attempt != job.attempt
+        print(to_ansi(opening_line(job, job.job_id[:ID_PREFIX_SHOWN]), has_colours()))
 
-    return follow_output(local_log(registry, job.job_id, job.attempt), ended, look_seconds=POLL_SECONDS)
+
+def _follow_attempt(registry: Registry, job: Job) -> None:
+    from mam.cli.attempt_output import AttemptOutput, View
+    from mam.work.output_source import LocalOutput, local_log
+
+    source = LocalOutput(local_log(registry, job.job_id, job.attempt), look_seconds=POLL_SECONDS)
+    output = AttemptOutput(registry=registry, job=job, attempt=job.attempt, source=source)
+    output.follow(View(with_end=False))
 
 
 def _detach(registry: Registry, job: Job, short: str) -> int:
@@ -267,5 +279,7 @@ def _detach(registry: Registry, job: Job, short: str) -> int:
             return DETACHED
         say(f"cancelled {short}")
         return WAS_CANCELLED
-    say(f"next: `mam output {short} --follow`, `mam wait {short}` or `mam cancel {short}`")
+    asks = [f"`mam answer {short}`"] if open_questions(registry.get(job.job_id)) else []
+    ways = [*asks, f"`mam output {short} --follow`", f"`mam wait {short}`"]
+    say(f"next: {', '.join(ways)} or `mam cancel {short}`")
     return DETACHED

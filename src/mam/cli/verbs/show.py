@@ -1,4 +1,4 @@
-"""Show a job at one look: why it is in its state, result, changes, checks, cost, and what to type next.
+"""Show the overview of a job: why it is in its state, result, changes, checks, cost, and what to type next.
 
 Without JOB, it shows the newest job of the store.
 """

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _SHELL_FIELDS = {"command", "description", "timeout"}
 _CHANGE_FIELDS = (("old_string", "new_string"), ("oldString", "newString"), ("old_text", "new_text"))
 _PATHS = ("file_path", "filePath", "path", "notebook_path")
+_FLAGS = ("replace_all", "replaceAll")
 _DIFF_LINES = 2_000
 SHORT_CHOICE = 12
 """Characters of a choice that fit into half the width of a phone."""
@@ -108,11 +109,12 @@ def _exact(given: Json) -> str:
 
 def _change(given: Json) -> tuple[tuple[DiffLine, ...], str]:
     """What an edit would replace. Only if the input holds nothing else that a person should see."""
-    path = next((given[name] for name in _PATHS if isinstance(given.get(name), str)), "")
+    paths = [name for name in _PATHS if name in given]
+    path = given[paths[0]] if len(paths) == 1 else ""
     for before, after in _CHANGE_FIELDS:
         old, new = given.get(before), given.get(after)
-        rest = given.keys() - {before, after, *_PATHS, "replace_all", "replaceAll"}
-        if path and isinstance(old, str) and isinstance(new, str) and not rest:
+        rest = given.keys() - {before, after, *paths} - {name for name in _FLAGS if given.get(name) is False}
+        if path and isinstance(path, str) and isinstance(old, str) and isinstance(new, str) and not rest:
             lines = [*_lines(REMOVED, old), *_lines(ADDED, new)]
             return (tuple(lines), one_line(path)) if len(lines) <= _DIFF_LINES else ((), "")
     return (), ""

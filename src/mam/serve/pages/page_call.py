@@ -108,6 +108,8 @@ def form_endpoint(server: Server, handler: Handler) -> Callable[[Request], objec
     """The endpoint of a form."""
 
     async def endpoint(request: Request) -> Response:
+        if await server.call(viewer_of, server, request) is None:
+            return _to_login(server, request)  # before the body, which may be large
         data = await request.body()
         return await server.call(_answer, server, request, handler, data)
 

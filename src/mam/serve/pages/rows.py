@@ -136,7 +136,7 @@ def _running(job: Job, state: State | None) -> str:
             return one_line(f"wants to run: {first_line(command)}")
         return one_line(first_line(first.text))
     if job.agent == "human":
-        return f"a person has it: {one_line(job.owner or 'somebody')}"
+        return f"a person has it: {one_line(job.owner or 'unknown')}"
     if state is None:
         return ""
     if state.state == QUIET:

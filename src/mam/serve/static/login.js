@@ -1,4 +1,4 @@
-// The code stands in the fragment, which is sent to no server and kept out of the history.
+// The code is in the fragment, which the browser sends to no server. The script removes it from the history.
 const code = decodeURIComponent(location.hash.slice(1));
 if (code) {
   history.replaceState(null, "", location.pathname + location.search);

@@ -54,7 +54,7 @@ def valet_json(job: Job, target: Target, config: Config, now_ms: int) -> Json:
 
 
 def file_of(job: Job, target: Target) -> str:
-    """The prompt file that the job stands for, relative to the inbox."""
+    """The path of the job's prompt file, relative to the inbox."""
     name = (job.inbox or {}).get("file")
     if isinstance(name, str):
         return name

@@ -73,25 +73,34 @@ def _confirmed(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
 
 def _differences(store: FilesStore, job_ids: Sequence[str]) -> list[Problem]:
     versions, epoch = store.versions(job_ids), store.journal_id
-    found = ((job_id, _describe(store, job_id, versions.get(job_id), epoch)) for job_id in job_ids)
-    return [Problem(file=record_name(job_id), problem=why) for job_id, why in found if why is not None]
+    found = (_difference(store, job_id, versions.get(job_id), epoch) for job_id in job_ids)
+    return [problem for problem in found if problem is not None]
 
 
-def _describe(store: FilesStore, job_id: str, known: int | None, epoch: str) -> str | None:
-    """How a record file differs, None if it does not; `known` is the version of the job in the registry."""
+def _difference(store: FilesStore, job_id: str, known: int | None, epoch: str) -> Problem | None:
+    """`known` is the version of the job in the registry."""
+    name, mend = record_name(job_id), f"mam adopt {job_id}"
     try:
         text = store._open_mirror().records.read_bytes(job_id)
     except BadRecord as bad:
-        return str(bad.facts["problem"])
+        return Problem(file=name, problem=str(bad.facts["problem"]), mend=mend)
     stamp = None if text is None else read_stamp(text)
+    if stamp is not None and stamp.epoch == epoch and stamp.version > (known or 0) and store.archived(job_id) is None:
+        older = older_text(f"job {job_id}")
+        newer = f"is newer than the registry, which {older}; `mam rebuild` makes it again from them"
+        return Problem(file=name, problem=newer, mend="mam rebuild")
+    why = _describe(store, job_id, known, text, is_own=stamp is not None and stamp.epoch == epoch)
+    return None if why is None else Problem(file=name, problem=why, mend=mend)
+
+
+def _describe(store: FilesStore, job_id: str, known: int | None, text: bytes | None, *, is_own: bool) -> str | None:
+    """How a record file differs that is not newer than the registry, None if it does not."""
     adopt = f"`mam adopt {job_id[:8]}`"
     if text is None:
         return None if known is None else f"is gone; the registry still has the job, and {adopt} writes the file again"
     if known is None and store.archived(job_id) is not None:
         return "is of a job that is in the archive; move the file away"
-    if stamp is not None and stamp.epoch == epoch and stamp.version > (known or 0):
-        return f"is newer than the registry, which {older_text(job_id)}; `mam rebuild` makes it again from them"
-    if known is not None and stamp is not None and stamp.epoch == epoch:
+    if known is not None and is_own:
         return None
     try:
         store._open_mirror().records.read(job_id)

@@ -2,6 +2,8 @@
 
 The kernel releases it when its holder dies. Children do not inherit it, and mam never deletes the file. A process that
 finds another inode at `.lock` after its wait starts again, so that there are never two holders on two inodes.
+
+The file holds the last entry of the journal that was durable (`note_end`). A database that ends before it went back.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ _PAUSE, _UNLUCKY_PAUSE = 0.002, 0.0002
 """An act takes a millisecond or two, so a longer pause wastes time. A process that has waited long polls faster."""
 
 _UNLUCKY_SECONDS, _SAMPLE_SECONDS = 0.5, 0.2
+
+_NOTE_LIMIT, _NUMBER_LENGTH = 256, 21
 
 _held: dict[tuple[str, int], list[int]] = {}
 """(directory, thread) -> [descriptor, depth]: the thread that holds the lock may take it again."""
@@ -59,6 +63,22 @@ class registry_lock:  # noqa: N801 - the seed's name, used as a function
         fcntl.flock(held[0], fcntl.LOCK_UN)
         del _held[key]
         close_quietly(held[0])
+
+
+def note_end(directory: str, epoch: str, number: int) -> None:
+    """After a commit, by the thread that holds the lock: writes the last entry of the journal. It needs no sync, since
+    a power cut may only leave an earlier entry. The text has a fixed length, so it is written over the earlier one."""
+    os.pwrite(_held[(directory, get_ident())][0], b"%s %020d\n" % (epoch.encode(), number), 0)
+
+
+def noted_end(directory: str) -> tuple[str, int] | None:
+    """The epoch and the number that the last act noted, for the thread that holds the lock. None if there is no such
+    note: the store is new, or of a mam that wrote none."""
+    epoch, _, number = (
+        os.pread(_held[(directory, get_ident())][0], _NOTE_LIMIT, 0).decode("ascii", "replace").partition(" ")
+    )
+    is_note = len(number) == _NUMBER_LENGTH and number[:-1].isdecimal() and number.isascii()
+    return (epoch, int(number)) if is_note else None
 
 
 def _acquire(directory: str, wait_seconds: float) -> int:

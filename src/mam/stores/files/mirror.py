@@ -8,7 +8,8 @@
 | 2. write each changed record under a temporary name | `Mirror.prepare` | a temporary file, later replaced |
 | 3. commit the database | `SqliteStore._commit` | an act whose files the next act writes (step 1) |
 | 4. append the events, then rename the record | `Mirror.publish` | the same |
-| 5. save `mirrored_upto`, in a later transaction | `FilesStore._finish_earlier_acts` | the same |
+| 5. name the last entry in the lock file | `note_end` | the same |
+| 6. save `mirrored_upto`, in a later transaction | `FilesStore._finish_earlier_acts` | the same |
 """
 
 from __future__ import annotations
@@ -124,9 +125,7 @@ class Mirror:
             return b"?"
 
     def older_database(self, job_id: str) -> StoreUnavailable:
-        return StoreUnavailable(
-            store=self._path, problem=f"{older_text(job_id)}; `mam rebuild` makes it again from them"
-        )
+        return older_database(self._path, f"job {job_id}")
 
     # -- files that a killed writer or a power cut left behind ---------------------------------------------------------
 
@@ -186,8 +185,12 @@ def _is_json_object(text: bytes) -> bool:
         return False
 
 
-def older_text(job_id: str) -> str:
-    return f"is older than its record files (job {job_id}): a backup was restored"
+def older_database(path: str, what: str) -> StoreUnavailable:
+    return StoreUnavailable(store=path, problem=f"{older_text(what)}; `mam rebuild` makes it again from them")
+
+
+def older_text(what: str) -> str:
+    return f"is older than its record files ({what}): a backup was restored"
 
 
 def events_in_lines(lines: tuple[AuditRecord, ...]) -> list[AuditRecord]:

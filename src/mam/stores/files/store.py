@@ -5,9 +5,10 @@ ask the database and take no lock. Every act is one transaction under `.lock`, i
 
     _in_transaction         takes `.lock`
       _begin                begins the transaction
-        _finish_earlier_acts  writes the record files of acts whose writer was killed
+        _finish_earlier_acts  checks that the database did not go back, and writes the record files of acts whose
+                              writer was killed
       the act itself        changes rows; `_append_entry` collects one RecordUpdate for each job
-      _commit               Mirror.prepare (temporary files), COMMIT, Mirror.publish (event logs, renames)
+      _commit               Mirror.prepare (temporary files), COMMIT, Mirror.publish (event logs, renames), note_end
     _in_transaction         wakes the processes that wait, releases `.lock`
 """
 
@@ -21,8 +22,8 @@ import apsw
 from mam.errors import BadRecord, StoreOutdated
 from mam.jobs.input_rules import is_job_id
 from mam.stores.files.connection import check_directory, damaged_database, open_connection, unavailable, with_advice
-from mam.stores.files.lock import WAIT_SECONDS, registry_lock
-from mam.stores.files.mirror import Mirror, RecordUpdate, events_in_lines
+from mam.stores.files.lock import WAIT_SECONDS, note_end, noted_end, registry_lock
+from mam.stores.files.mirror import Mirror, RecordUpdate, events_in_lines, older_database
 from mam.stores.files.records import RecordStamp
 from mam.stores.private_files import make_directories
 from mam.stores.secrets import Secrets
@@ -118,6 +119,7 @@ class FilesStore(SqliteStore):
     def _finish_earlier_acts(self) -> None:
         """Writes the files of acts that a killed process committed, and saves `mirrored_upto` now and then."""
         last = int(self.end_offset())
+        self._check_end(last)
         if last == self._mirrored_upto and last - self._saved_upto < SAVE_EVERY:
             return
         if last != self._mirrored_upto:
@@ -126,6 +128,13 @@ class FilesStore(SqliteStore):
                 self._repair_files(job_id, is_adopted=upto == NEVER_MIRRORED)
         self._rows("save mirrored", number=last)
         self._mirrored_upto = self._saved_upto = last
+
+    def _check_end(self, last: int) -> None:
+        """If the journal ends before the entry that the lock file names, the database is older than its files: a backup
+        was restored, or its log was lost."""
+        noted = noted_end(self._directory)
+        if noted is not None and noted[1] > last and noted[0] == self.journal_id:
+            raise older_database(self._directory, f"it ends at entry {last}, they at entry {noted[1]}")
 
     def _append_entry(self, job: Job, version: int, fields: Json | None, lines: tuple[AuditRecord, ...]) -> None:
         """Also notes that the files of this job have to be written. A second change of the job adds its events."""
@@ -149,9 +158,9 @@ class FilesStore(SqliteStore):
         )
 
     def _commit(self) -> None:
-        mirror = self._open_mirror()
+        mirror, epoch = self._open_mirror(), self.journal_id
         try:
-            mirror.prepare(list(self._updates.values()), self.journal_id)
+            mirror.prepare(list(self._updates.values()), epoch)
             last = int(self.end_offset()) if self._updates else self._mirrored_upto
             super()._commit()
         except BaseException:
@@ -159,6 +168,8 @@ class FilesStore(SqliteStore):
             raise
         try:
             mirror.publish()
+            if self._updates:
+                note_end(self._directory, epoch, last)
             self._mirrored_upto = last
         except OSError:  # the act is committed: the next one writes its files, through another descriptor
             self._mirrored_upto = NEVER_MIRRORED

@@ -43,12 +43,32 @@ _NAMES = [*(name for name in COLUMNS if name != "version"), "blocked", "asking",
 _PARTS = {
     "schema": "mam",
     "jobs": "mam.job",
+    "prompt": "",
+    "open": "ended_at IS NULL",
+    "ended": "status IN ('completed', 'error', 'cancelled')",
+    "failed": "status IN ('error', 'cancelled')",
+    "lock": "FOR NO KEY UPDATE",
+    "skip locked": "FOR NO KEY UPDATE OF job SKIP LOCKED",
     "columns": ", ".join(COLUMNS),
     "names": ", ".join(_NAMES),
     "values": ", ".join(f"%({name})s" for name in _NAMES),
     "set": ", ".join(f"{name} = %({name})s" for name in _NAMES if name not in FIXED),
 }
-_SHARED = {name: re.sub(r":(\w+)", r"%(\1)s", query) for name, query in load_queries(SHARED, **_PARTS).items()}
+_DIALECT = (
+    (r" INDEXED BY \w+", ""),
+    (r"SELECT value FROM json_each\((:\w+)\)", r"SELECT json_array_elements_text(\1::json)"),
+    (r"(?<!:):(\w+)", r"%(\1)s"),
+)
+"""How a shared query, which is written for SQLite, is written for PostgreSQL."""
+
+
+def _translated(query: str) -> str:
+    for pattern, replacement in _DIALECT:
+        query = re.sub(pattern, replacement, query)
+    return query
+
+
+_SHARED = {name: _translated(query) for name, query in load_queries(SHARED, **_PARTS).items()}
 QUERIES = {**_SHARED, **load_queries(__file__, **_PARTS)}
 _AGAIN = (errors.UniqueViolation, errors.SerializationFailure, errors.DeadlockDetected)
 """Another writer was faster; the repeated act sees its result."""

@@ -167,35 +167,12 @@ FROM (SELECT DISTINCT exclusive FROM (
            ORDER BY dependency.number LIMIT %(limit)s)
       ) AS moving WHERE exclusive IS NOT NULL ORDER BY exclusive) AS keys
 
--- name: job to change
-SELECT {columns} FROM mam.job WHERE job_id = %(job_id)s FOR NO KEY UPDATE
-
--- name: jobs to change
-SELECT {columns} FROM mam.job WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
-ORDER BY number FOR NO KEY UPDATE
-
 -- name: next number
 SELECT nextval('mam.job_number')
 
 -- name: claim conditions
 SELECT EXISTS (SELECT FROM mam.job WHERE due_ms <= %(wall_ms)s AND blocked < 2), EXISTS (SELECT FROM mam.unsettled),
        EXISTS (SELECT FROM mam.pause)
-
--- name: first pending
-SELECT {columns} FROM mam.job
-WHERE label = %(label)s AND status = 'pending' AND blocked = 0
-  AND host IN ('', %(host)s) AND agent NOT IN (SELECT json_array_elements_text(%(skipped)s::json))
-  AND (exclusive IS NULL
-       OR NOT EXISTS (SELECT FROM mam.job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
-ORDER BY priority DESC, number LIMIT 1 FOR NO KEY UPDATE OF job SKIP LOCKED
-
--- name: this pending
-SELECT {columns} FROM mam.job
-WHERE job_id = %(job_id)s AND label = %(label)s AND status = 'pending' AND blocked < 2
-  AND host IN ('', %(host)s) AND agent NOT IN (SELECT json_array_elements_text(%(skipped)s::json))
-  AND (exclusive IS NULL
-       OR NOT EXISTS (SELECT FROM mam.job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
-FOR NO KEY UPDATE OF job SKIP LOCKED
 
 -- name: due
 SELECT {columns} FROM mam.job
@@ -262,62 +239,6 @@ SELECT number, job_id, lines FROM mam.newest_entry()
 -- name: notify channel
 SELECT pg_notify(%(channel)s, '')
 
--- name: children
-SELECT job_id FROM mam.job WHERE parent_id = %(parent)s ORDER BY number
-
--- name: select
-SELECT {columns} FROM mam.job
-WHERE number < %(below)s AND (%(since)s::text IS NULL OR created_at >= %(since)s)
-  AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
-ORDER BY number DESC LIMIT %(limit)s
-
--- name: select label
-SELECT {columns} FROM mam.job
-WHERE label = %(label)s AND number < %(below)s AND (%(since)s::text IS NULL OR created_at >= %(since)s)
-  AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
-ORDER BY number DESC LIMIT %(limit)s
-
--- name: select failed
-SELECT {columns} FROM mam.job
-WHERE status IN ('error', 'cancelled') AND number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
-  AND (%(since)s::text IS NULL OR created_at >= %(since)s) AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
-ORDER BY number DESC LIMIT %(limit)s
-
--- name: select open
-SELECT {columns} FROM mam.job
-WHERE ended_at IS NULL AND number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
-  AND (%(since)s::text IS NULL OR created_at >= %(since)s) AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
-ORDER BY number DESC LIMIT %(limit)s
-
--- name: select asking
-SELECT {columns} FROM mam.job
-WHERE asking > 0 AND number < %(below)s AND (%(label)s::text IS NULL OR label = %(label)s)
-  AND (%(since)s::text IS NULL OR created_at >= %(since)s) AND status IN (SELECT json_array_elements_text(%(statuses)s::json))
-ORDER BY number DESC LIMIT %(limit)s
-
--- name: queue
-SELECT job_id, label, agent, priority, number FROM mam.job
-WHERE ended_at IS NULL AND status = 'pending'
-  AND (%(label)s::text IS NULL OR label = %(label)s) AND (%(since)s::text IS NULL OR created_at >= %(since)s)
-ORDER BY number
-
--- name: counts
--- By the two indexes, which are small: the table itself is not.
-SELECT status, count(*) FROM mam.job WHERE status IN ('completed', 'error', 'cancelled') GROUP BY status
-UNION ALL
-SELECT status, count(*) FROM mam.job WHERE ended_at IS NULL AND status IN ('pending', 'waiting', 'running') GROUP BY status
-
--- name: ended before
-SELECT status, count(*) FROM mam.job
-WHERE status IN ('completed', 'error', 'cancelled') AND coalesce(ended_at, updated_at) < %(before)s GROUP BY status
-
--- name: count ahead
-SELECT count(*) FROM (
-    SELECT priority, number FROM mam.job WHERE label = %(label)s AND status = 'pending' AND blocked = 0
-    UNION ALL
-    SELECT priority, number FROM mam.job WHERE exclusive IS NOT NULL AND status = 'pending' AND blocked = 1 AND label = %(label)s
-) AS pending WHERE priority > %(priority)s OR (priority = %(priority)s AND number < %(number)s)
-
 -- name: unblock heads
 -- The first of each agent and host of a label; one step for each, however many wait.
 WITH RECURSIVE head (number, label, agent, host) AS (
@@ -342,26 +263,8 @@ UPDATE mam.job SET awaited = true, version = version + 1
 WHERE NOT awaited AND number IN (SELECT number FROM mam.job, chain WHERE job_id = first
                                  UNION ALL SELECT number FROM mam.job, chain WHERE root = first)
 
--- name: mark all unsettled
-INSERT INTO mam.unsettled (root, ended, upto) SELECT DISTINCT needs, '', 0 FROM mam.dependency ON CONFLICT DO NOTHING
-
 -- name: lock generation
 SELECT 1 FROM mam.session_generation WHERE agent_id = %(agent_id)s FOR SHARE
-
--- name: jobs held by session
-SELECT job_id FROM mam.job WHERE claimant_agent = %(agent_id)s AND status = 'running' AND blocked < 2 ORDER BY number
-
--- name: archivable
--- The newest job stays: its number is the one to count on from.
-SELECT job_id FROM mam.job
-WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json)) AND ended_at IS NOT NULL
-  AND number < (SELECT max(number) FROM mam.job)
-ORDER BY number FOR UPDATE
-
--- name: insert archived
-INSERT INTO mam.archive (job_id, number, key, retry_of, continues, root, record, events)
-VALUES (%(job_id)s, %(number)s, %(key)s, %(retry_of)s, %(continues)s, %(root)s, %(record)s, %(events)s)
-ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
 
 -- name: insert archived, many
 INSERT INTO mam.archive (job_id, number, key, retry_of, continues, root, record, events)
@@ -370,15 +273,9 @@ FROM json_to_recordset(%(rows)s::json) AS given (job_id text, number bigint, key
                                                  record text, events text)
 ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
 
--- name: which archived
-SELECT job_id FROM mam.archive WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
-
 -- name: advance numbers
 -- Numbers continue after the highest one.
 SELECT setval('mam.job_number', greatest(%(number)s, last_value), is_called OR %(number)s >= last_value) FROM mam.job_number
-
--- name: unreadable jobs
-SELECT {columns} FROM mam.job WHERE blocked = 2 ORDER BY number
 
 -- name: keep secret
 INSERT INTO mam.secret (job_id, name, secret) VALUES (%(job_id)s, %(name)s, %(secret)s)
@@ -468,15 +365,6 @@ DELETE FROM mam.output_file WHERE made_ms < %(before)s RETURNING 1
 -- name: expire output contents
 -- A use that comes at the same time makes the content new again.
 DELETE FROM mam.output_content WHERE made_ms < %(before)s RETURNING 1
-
--- name: delete jobs
-DELETE FROM mam.job WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))
-
--- name: entries of archived
--- Except the last entry of the job, which records its removal.
-SELECT number, job, fields, lines FROM mam.journal
-WHERE job IN (SELECT number FROM mam.archive WHERE job_id IN (SELECT json_array_elements_text(%(job_ids)s::json))) AND number < %(below)s AND fields IS NOT NULL
-ORDER BY number
 
 -- name: delete entries
 DELETE FROM mam.journal WHERE number IN (SELECT json_array_elements_text(%(numbers)s::json)::bigint)

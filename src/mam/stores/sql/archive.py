@@ -38,7 +38,7 @@ class SqlArchive(SqlBase):
         self._each("insert archived", [self._archived_values(job, None) for job in jobs])
         self._rows("delete jobs", job_ids=found)
         for job in jobs:
-            self._append_entry(job, 0, None, (archived_line(job.job_id, moment),))
+            self._append_entry(job, 0, None, tuple(short_lines([archived_line(job.job_id, moment)])))
 
     def _insert_archived(self, batch: Sequence[JobWithEvents]) -> None:
         self._each("insert archived", [self._archived_values(one.job, one.events) for one in batch])

@@ -1,7 +1,7 @@
 """What a database of many ended jobs does not repeat, and how it is read back.
 
-An entry of a registration and a record of the archive lack the values that most jobs have. The lines of a summary say 0
-in place of the job's id, which their row has.
+An entry of a registration and a record of the archive lack the values that most jobs have. The lines of an archived job
+say 0 in place of its id, which their row has. Their events lack what the line says.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _USUAL: Json = {
 
 _NOTHING = object()
 _SHORT_ID = 0
+_SHORT_PAYLOAD = ("seq", "event", "detail", "data")
 
 
 def short_record(job: Job) -> Json:
@@ -47,19 +48,32 @@ def entry_fields(fields: Json) -> Json:
 
 
 def short_lines(lines: Sequence[AuditRecord]) -> list[AuditRecord]:
-    return [_with_id(line, line["job_id"], _SHORT_ID) for line in lines]
+    return [_short_line(line) for line in lines]
+
+
+def _short_line(line: AuditRecord) -> AuditRecord:
+    payload, job_id = line.get("payload"), line["job_id"]
+    if job_id == _SHORT_ID or not isinstance(payload, dict):
+        return {**line, "job_id": _SHORT_ID}
+    short = {name: payload[name] for name in _SHORT_PAYLOAD if name in payload}
+    whole = _whole_payload(line, short, job_id)
+    is_usual = tuple(payload) == tuple(whole) and payload == whole
+    return {**line, "job_id": _SHORT_ID, "payload": short} if is_usual else line
 
 
 def whole_lines(lines: list[AuditRecord], job_id: str) -> list[AuditRecord]:
     """The lines of an entry as they were written."""
-    if lines[0]["job_id"] != _SHORT_ID:
-        return lines
-    return [_with_id(line, _SHORT_ID, job_id) for line in lines]
+    return [_whole_line(line, job_id) if line["job_id"] == _SHORT_ID else line for line in lines]
 
 
-def _with_id(line: AuditRecord, old: str | int, new: str | int) -> AuditRecord:
-    """In place of the old id, also in the event of the line."""
+def _whole_line(line: AuditRecord, job_id: str) -> AuditRecord:
     payload = line.get("payload")
-    if isinstance(payload, dict) and payload.get("job_id") == old:
-        return {**line, "job_id": new, "payload": {**payload, "job_id": new}}
-    return {**line, "job_id": new}
+    if not isinstance(payload, dict):
+        return {**line, "job_id": job_id}
+    return {**line, "job_id": job_id, "payload": _whole_payload(line, payload, job_id)}
+
+
+def _whole_payload(line: AuditRecord, short: Json, job_id: str) -> Json:
+    """In the order of `mam.events.event.event_payload`. Earlier versions left out only the id."""
+    whole = {"schema_version": 1, "seq": 0, "job_id": "", "event": "", "timestamp": line.get("timestamp")}
+    return {**whole, **short, "job_id": job_id}

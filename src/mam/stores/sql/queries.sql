@@ -1,5 +1,8 @@
--- The queries that both databases run. `{schema}` is the schema of the tables, `{jobs}` the table or join that has the columns of
--- a job, `{columns}` those columns; `{names}`, `{values}` and `{set}` write them. Parameters are written `:name`.
+-- The queries that both databases run, as SQLite understands them; the PostgreSQL store translates parameters (`:name`), lists
+-- (`json_each`) and the choice of an index (mam.stores.postgres.client). `{schema}` is the schema of the tables, `{jobs}` the table or
+-- join that has the columns of a job, `{prompt}` its second part, `{columns}` those columns; `{names}`, `{values}` and `{set}` write
+-- them. `{open}`, `{ended}` and `{failed}` are conditions of indexes, `{lock}` and `{skip locked}` lock the rows of a transaction.
+-- INDEXED BY: a planner that has statistics may otherwise walk through the whole table.
 
 -- name: job
 SELECT {columns} FROM {jobs} WHERE job_id = :job_id
@@ -187,7 +190,6 @@ UPDATE {schema}.job SET blocked = 2 WHERE number = :number AND blocked < 2
 -- name: mark readable
 UPDATE {schema}.job SET blocked = 0 WHERE number = :number AND blocked = 2
 
-
 -- name: replace entry
 UPDATE {schema}.journal SET fields = :fields, lines = :lines WHERE number = :number
 
@@ -206,3 +208,117 @@ WHERE journal.number < :below AND fields IS NOT NULL GROUP BY archive.job_id HAV
 
 -- name: lines of archived
 SELECT lines FROM {schema}.journal WHERE job = :number AND job_id = :job_id ORDER BY number
+
+-- name: job to change
+SELECT {columns} FROM {jobs} WHERE job_id = :job_id {lock}
+
+-- name: jobs to change
+SELECT {columns} FROM {jobs} WHERE job_id IN (SELECT value FROM json_each(:job_ids)) ORDER BY number {lock}
+
+-- name: first pending
+SELECT {columns} FROM {schema}.job INDEXED BY job_pending {prompt}
+WHERE label = :label AND status = 'pending' AND blocked = 0 AND host IN ('', :host)
+  AND agent NOT IN (SELECT value FROM json_each(:skipped))
+  AND (exclusive IS NULL
+       OR NOT EXISTS (SELECT 1 FROM {schema}.job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
+ORDER BY priority DESC, number LIMIT 1 {skip locked}
+
+-- name: this pending
+SELECT {columns} FROM {jobs}
+WHERE job_id = :job_id AND label = :label AND status = 'pending' AND blocked < 2 AND host IN ('', :host)
+  AND agent NOT IN (SELECT value FROM json_each(:skipped))
+  AND (exclusive IS NULL
+       OR NOT EXISTS (SELECT 1 FROM {schema}.job AS other WHERE other.exclusive = job.exclusive AND other.status = 'running'))
+{skip locked}
+
+-- name: children
+SELECT job_id FROM {schema}.job INDEXED BY job_parent WHERE parent_id = :parent ORDER BY number
+
+-- name: select
+SELECT {columns} FROM {jobs}
+WHERE number < :below AND (cast(:since AS text) IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
+-- name: select label
+SELECT {columns} FROM {schema}.job INDEXED BY job_label {prompt}
+WHERE label = :label AND number < :below AND (cast(:since AS text) IS NULL OR created_at >= :since)
+  AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
+-- name: select failed
+SELECT {columns} FROM {schema}.job INDEXED BY job_failed {prompt}
+WHERE {failed} AND number < :below AND (cast(:label AS text) IS NULL OR label = :label)
+  AND (cast(:since AS text) IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
+-- name: select open
+SELECT {columns} FROM {schema}.job INDEXED BY job_open {prompt}
+WHERE {open} AND number < :below AND (cast(:label AS text) IS NULL OR label = :label)
+  AND (cast(:since AS text) IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
+-- name: select asking
+SELECT {columns} FROM {schema}.job INDEXED BY job_asking {prompt}
+WHERE asking > 0 AND number < :below AND (cast(:label AS text) IS NULL OR label = :label)
+  AND (cast(:since AS text) IS NULL OR created_at >= :since) AND status IN (SELECT value FROM json_each(:statuses))
+ORDER BY number DESC LIMIT :limit
+
+-- name: queue
+SELECT job_id, label, agent, priority, number FROM {schema}.job INDEXED BY job_open
+WHERE {open} AND status = 'pending' AND (cast(:label AS text) IS NULL OR label = :label)
+  AND (cast(:since AS text) IS NULL OR created_at >= :since)
+ORDER BY number
+
+-- name: counts
+-- By the two indexes, which are small: the table itself is not.
+SELECT status, count(*) FROM {schema}.job INDEXED BY job_ended WHERE {ended} GROUP BY status
+UNION ALL
+SELECT status, count(*) FROM {schema}.job INDEXED BY job_open WHERE {open} GROUP BY status
+
+-- name: ended before
+SELECT status, count(*) FROM {schema}.job INDEXED BY job_ended
+WHERE {ended} AND coalesce(ended_at, updated_at) < :before GROUP BY status
+
+-- name: count ahead
+SELECT count(*) FROM (
+    SELECT priority, number FROM {schema}.job INDEXED BY job_pending
+    WHERE label = :label AND status = 'pending' AND blocked = 0
+    UNION ALL
+    SELECT priority, number FROM {schema}.job INDEXED BY job_exclusive
+    WHERE exclusive IS NOT NULL AND status = 'pending' AND blocked = 1 AND label = :label
+) AS pending WHERE priority > :priority OR (priority = :priority AND number < :number)
+
+-- name: mark all unsettled
+INSERT INTO {schema}.unsettled (root, ended, upto) SELECT DISTINCT needs, '', 0 FROM {schema}.dependency WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: jobs held by session
+SELECT job_id FROM {schema}.job INDEXED BY job_claimant
+WHERE claimant_agent = :agent_id AND status = 'running' AND blocked < 2 ORDER BY number
+
+-- name: unreadable jobs
+SELECT {columns} FROM {schema}.job INDEXED BY job_set_aside {prompt} WHERE blocked = 2 ORDER BY number
+
+-- name: archivable
+-- The newest job stays: its number is the one to count on from.
+SELECT job_id FROM {schema}.job
+WHERE job_id IN (SELECT value FROM json_each(:job_ids)) AND {ended} AND number < (SELECT max(number) FROM {schema}.job)
+ORDER BY number {lock}
+
+-- name: insert archived
+INSERT INTO {schema}.archive (job_id, number, key, retry_of, continues, root, record, events)
+VALUES (:job_id, :number, :key, :retry_of, :continues, :root, :record, :events)
+ON CONFLICT (job_id) DO UPDATE SET record = excluded.record, events = excluded.events
+
+-- name: which archived
+SELECT job_id FROM {schema}.archive WHERE job_id IN (SELECT value FROM json_each(:job_ids))
+
+-- name: delete jobs
+DELETE FROM {schema}.job WHERE job_id IN (SELECT value FROM json_each(:job_ids))
+
+-- name: entries of archived
+-- Except the last entry of the job, which records its removal.
+SELECT number, job, fields, lines FROM {schema}.journal
+WHERE job IN (SELECT number FROM {schema}.archive WHERE job_id IN (SELECT value FROM json_each(:job_ids)))
+  AND number < :below AND fields IS NOT NULL
+ORDER BY number

@@ -42,6 +42,12 @@ _UPDATED = [name for name in _NAMES if name not in (*FIXED, "label", "agent", "p
 _PARTS = {
     "schema": "main",
     "jobs": "main.job JOIN main.prompt USING (number)",
+    "prompt": "JOIN main.prompt USING (number)",
+    "open": "(status = 'pending' OR status = 'waiting' OR status = 'running')",
+    "ended": "(status = 'completed' OR status = 'error' OR status = 'cancelled')",
+    "failed": "(status = 'error' OR status = 'cancelled')",
+    "lock": "",
+    "skip locked": "",
     "columns": ", ".join(COLUMNS),
     "names": ", ".join(_NAMES),
     "values": ", ".join(f":{name}" for name in _NAMES),

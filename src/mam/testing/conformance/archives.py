@@ -136,7 +136,7 @@ class Archives(StoreCase):
     def test_jobs_of_another_registry_come_as_they_are(self, registry: Registry, source: Store) -> None:
         kept = [JobWithEvents(job=job, events=source.events(job.job_id)) for job in source.select(Query())][::-1]
         registry.store.import_jobs(kept)
-        registry.store.import_jobs(kept)  # somebody was cut off and begins again
+        registry.store.import_jobs(kept)  # an import was interrupted and begins again
         assert [as_json(job) for job in registry.select(Query())] == [as_json(job) for job in source.select(Query())]
         for one in kept:
             assert registry.store.events(one.job.job_id) == one.events

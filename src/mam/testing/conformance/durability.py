@@ -84,7 +84,7 @@ class Durability(StoreCase):
 
         for _ in range(3):
             assert (store.claim(ClaimRequest(label="nobody's", owner="worker")), store.sweep()) == (None, [])
-            assert not store.wait(offset, 0.01), "whoever waits for work would look for it for ever"
+            assert not store.wait(offset, 0.01), "a process that waits for work would look for it for ever"
 
     def test_a_process_that_opens_the_store_later_takes_back_an_expired_claim(
         self, location: str, store: Store, clock: FakeClock

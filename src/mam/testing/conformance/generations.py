@@ -255,7 +255,7 @@ def check_no_return(store: Store) -> None:
         elif fields.get("status") == "completed":
             lives.append(holders[entry.job_id])
     runs = [life for life, _ in groupby(lives)]
-    assert len(runs) == len(set(runs)), f"somebody came back: {runs}"
+    assert len(runs) == len(set(runs)), f"an old generation came back: {runs}"
 
 
 def _is_refused(store: Store, generation: str) -> bool:

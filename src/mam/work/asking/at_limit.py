@@ -30,7 +30,7 @@ def limit_draft(agent: str, limit: WaitForReset, now: Moment) -> Draft:
 
 
 def chosen(decision: Decision) -> str | None:
-    """None if nobody needs an answer any more; a denial ends the job."""
+    """None if the attempt no longer needs an answer; a denial ends the job."""
     if decision.outcome == WITHDRAWN:
         return None
     return decision.text if decision.outcome == ANSWER else FAIL

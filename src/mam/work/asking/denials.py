@@ -17,7 +17,7 @@ class Denials(Frozen):
     decided: frozenset[str] = frozenset()
     """The tools that a person or a rule refused. The agent has the reason, and the checks decide about its work."""
     undecided: tuple[str, ...] = ()
-    """The tools that were refused because nobody answered."""
+    """The tools that mam refused because no person answered."""
 
 
 def denials_of(questions: Iterable[Question]) -> Denials:

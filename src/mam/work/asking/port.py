@@ -62,14 +62,14 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 1.0
 
 ANSWER, WITHDRAWN = "answer", "withdrawn"
-"""Outcomes besides ALLOW and DENY: a text, and none because nobody needs one any more."""
+"""Outcomes besides ALLOW and DENY: a text, and none because the attempt no longer needs one."""
 
-_NOBODY = "No one answered before the deadline, so this is refused."
-_REFUSED = {DEADLINE: _NOBODY, RULE: "A rule of the user refuses this."}
+_NO_ANSWER = "No one answered before the deadline, so this is refused."
+_REFUSED = {DEADLINE: _NO_ANSWER, RULE: "A rule of the user refuses this."}
 
 
 class Decision(Frozen):
-    """What the agent is told."""
+    """The text that the agent gets."""
 
     outcome: str
     """ALLOW, DENY, ANSWER or WITHDRAWN."""

@@ -34,7 +34,7 @@ class Request(Frozen):
     name: str
     job_id: str
     process: ProcessId
-    """The hook, whose end means that nobody waits."""
+    """The hook. When it ends, no process waits for the answer."""
     draft: Draft
 
 

@@ -82,7 +82,7 @@ class Run:
     def wait(self, timeout: float | None = None) -> Message | None:
         """The next message; None when the time is up, or after the final message.
 
-        If a keeper has not ended its tree long after it was told to, the worker ends it and returns `Lost`.
+        If a keeper has not ended its tree long after the request, the worker ends it and returns `Lost`.
         """
         ends = None if timeout is None else time.monotonic() + timeout
         while not self._waiting and self._channel is not None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     """Returns the processes that exist now."""
 
 KEEPER_SECONDS = 5.0
-"""A keeper that is told to end gives its tree three seconds, and needs less than one more."""
+"""After a request to end, a keeper gives its tree three seconds, and needs less than one more."""
 _GRACE_SECONDS = 2.0
 _FORCE_SECONDS = 5.0
 _GUARDIAN_SECONDS = 4.0
