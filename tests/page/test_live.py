@@ -74,7 +74,7 @@ def test_the_page_of_a_job_that_asks_and_ends_offers_what_can_be_done_then(visit
     page.get_by_role("button", name="Answer").last.click()
     page.wait_for_selector(".note.ok")
     assert questions.find(visitor.registry, asked.id).question.answer == "the new one"
-    visitor.registry.complete(job.job_id, attempt=job.attempt, result="done")
+    visitor.registry.cancel(job.job_id)
     page.wait_for_selector("#composer:has-text('It cannot be continued: its conversation never began')")
     page.wait_for_selector("#side:not(:has-text('Pause claude-code'))")
 
