@@ -75,7 +75,7 @@ class TestRows:
     def test_full_unfolds_it(self) -> None:
         assert shown(COMMAND, full=True)[1:] == ["        ..", "        38 passed"]
 
-    def test_a_denied_tool(self) -> None:
+    def test_a_denied_tool_shows_the_reason(self) -> None:
         (row, why) = shown(COMMAND.replace(state=DENIED, output="not allowed"))
         assert row.startswith("  ⊘ ran")
         assert row.endswith("denied")

@@ -159,7 +159,7 @@ def test_settings_that_mam_cannot_edit_are_left(mam: Mam, text: str) -> None:
     assert path.read_text("utf-8") == text
 
 
-def test_an_edit_and_its_reversal() -> None:
+def test_reversing_an_edit_restores_the_text() -> None:
     wanted = Wanted(path="f", kind=JSON, values=((("a", "b"), 1), (("c",), {"d": 2})))
     text = '{"c": 7, "x": 1}\n'
     after = applied(wanted, text)

@@ -86,7 +86,7 @@ def test_headers_say_what_the_body_says(served: Serving) -> None:
     assert client.refused("resources/read", {"uri": "mam://jobs/x"}) == (200, -32602)
 
 
-def test_other_messages_and_methods(served: Serving) -> None:
+def test_other_messages_and_methods_are_rejected(served: Serving) -> None:
     client = HttpMcp(served, "read")
     assert client.http.post(client.url, content=b"nonsense").json()["error"]["code"] == -32700
     bad = client.http.post(client.url, json=[1])

@@ -89,7 +89,7 @@ def test_another_journal_is_announced_and_read_from_its_beginning(served: Servin
 
 
 def test_a_reader_that_is_far_behind_reads_the_journal(served: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "PAGE", 3)
+    monkeypatch.setattr(hub, "READ_PAGE", 3)
     world = World(served)
     for _ in range(5):
         world.completed()

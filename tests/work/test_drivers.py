@@ -75,7 +75,7 @@ def test_an_input_that_no_question_can_hold_says_what_is_left_out() -> None:
     check_draft(permission_draft("Codex", "change files", "apply_patch", given))
 
 
-def test_any_input_fits() -> None:
+def test_any_input_of_a_tool_fits_into_a_question() -> None:
     for given in ({"x": ["a" * 100] * 20_000}, {f"k{n}": "v" * 50 for n in range(20_000)}, {"x": "\0\ud800"}):
         check_draft(permission_draft("X", "do it", "tool", given))
 

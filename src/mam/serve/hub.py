@@ -31,6 +31,8 @@ SLEEP_SECONDS = 10.0
 """The longest sleep of the thread: so long lasts the end of a server that is closed inside a process."""
 RETRY_SECONDS = 1.0
 PAGE = 500
+READ_PAGE = 100
+"""Changes that a reader gets from the journal at once. It holds them until it has sent them, and many may be slow."""
 _ENDED = frozenset(str(status) for status in ENDED)
 
 
@@ -138,7 +140,7 @@ class JournalHub:
         found = list[JobChange]()
         for entry in self._registry.store.entries(str(number) if number else None):
             found.append(self._change_of(entry))
-            if len(found) == PAGE:
+            if len(found) == READ_PAGE:
                 break
         return found
 
