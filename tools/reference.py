@@ -110,6 +110,8 @@ LINE_SENTENCES = {
     "applied": "A person applied its changes: `by` whom, `how`, and the `commit`, `branch` and `directory`.",
     "edited": "A person changed the unclaimed job (`by`): its values `before` and `after`.",
     "seen": "A person looked at the outcome of the ended job (`by`).",
+    "notified": "A browser was sent a message (`mam push`): the `notice` it is about, `to` which browser, the "
+    "`outcome` and `why`.",
     "asked": "The agent asks a person: the number of the `question`, its `kind`, the `tool`, and the `digest` of what "
     "is asked. The record has the text.",
     "answered": "A question was answered or its deadline passed: `decided` by a person, a rule or the deadline, `by` "

@@ -23,7 +23,8 @@ SIZES = ((1440, 900), (1024, 768), (390, 844))
 VIEWS = {
     "needs-me": "/", "jobs": "/jobs", "job": "/jobs/{flaky}", "running": "/jobs/{importer}", "asking": "/jobs/{login}",
     "failed": "/jobs/{notes}", "new-job": "/jobs/new", "edit": "/jobs/{review}/edit", "record": "/jobs/{flaky}/record",
-    "workers": "/workers", "statistics": "/statistics", "health": "/health", "tokens": "/tokens", "help": "/help",
+    "workers": "/workers", "statistics": "/statistics", "health": "/health", "tokens": "/tokens",
+    "notifications": "/notifications", "help": "/help",
     "missing": "/nowhere", "found": "/jobs?state=error",
 }  # fmt: skip
 

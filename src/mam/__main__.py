@@ -20,7 +20,7 @@ MORE_VERBS = (
     "diff", "apply", "questions", "answer", "ask", "rules",
     "pause", "resume", "publish", "subscribe", "relay", "hook", "broker", "explain", "workspaces", "trust", "where",
     "init", "artifacts", "prune", "migrate", "adopt", "rebuild", "config", "doctor", "completion", "stats", "demo",
-    "agents", "workers", "serve", "token", "mcp", "plugin", "skill", "inbox", "service", "admin",
+    "agents", "workers", "serve", "token", "push", "mcp", "plugin", "skill", "inbox", "service", "admin",
 )  # fmt: skip
 UNLISTED_VERBS = ("brief", "publish_event", "job_subscriber")
 """Old names that still work; the last two are the scripts of these names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from math import inf
 
 from mam.errors import Refused, TimedOut, UnknownJob
 from mam.jobs import human_answer, question_acts
@@ -25,6 +26,7 @@ from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.jobs.acts import Fence
     from mam.jobs.human_answer import HumanAnswer
     from mam.jobs.question_acts import Answer
     from mam.jobs.record import Job, Json
@@ -108,16 +110,33 @@ def _only_open(job: Job) -> Asked:
     raise Refused(why=f"Job {job.job_id} has several open questions; name one of {several}.")
 
 
-def wait_for_answer(registry: Registry, asked: Asked, timeout: float | None = None) -> Question:
-    """Sleeps until the question is closed: answered, expired or withdrawn. TimedOut after `timeout` seconds."""
+def wait_for_answer(
+    registry: Registry, asked: Asked, timeout: float | None = None, fence: Fence | None = None
+) -> Question:
+    """Sleeps until the question is closed: answered, expired or withdrawn. TimedOut after `timeout` seconds. With the
+    fence of the claim, it renews the lease meanwhile: a person may take longer than that."""
     ends = None if timeout is None else time.monotonic() + timeout
     while True:
         offset = registry.store.end_offset()
         registry.sweep_if_due()
-        question = find_question(registry.get_exact(asked.job.job_id), asked.question.number)
+        job = registry.get_exact(asked.job.job_id)
+        question = find_question(job, asked.question.number)
         if question is None or not question.is_open:
             return question or asked.question.replace(state="withdrawn")
         left = LONGEST_SLEEP_SECONDS if ends is None else ends - time.monotonic()
         if left <= 0:
             raise TimedOut(what=f"question {asked.id} is not answered", seconds=f"{timeout:g}")
+        if fence is not None:
+            left = min(left, _renew(registry, job, fence))
         registry.wait_for_change(offset, left)
+
+
+def _renew(registry: Registry, job: Job, fence: Fence) -> float:
+    """Renews the lease once half of it is over, and returns the seconds until that. A worker renews earlier."""
+
+    def half_left(job: Job) -> float:
+        lease = job.lease
+        return inf if lease is None else lease.left_ms(registry.store.clock.now()) / 1000 - lease.seconds / 2
+
+    left = half_left(job)
+    return left if left > 0 else max(0.0, half_left(registry.heartbeat(job.job_id, **fence)))

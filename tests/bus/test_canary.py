@@ -29,6 +29,19 @@ def test_a_secret_is_in_nothing_that_leaves(mam: Mam, secure: Secure, tmp_path: 
         mam("publish", job, "progress", "--detail", f"key {key} and {github} at /home/{CANARY}/{CANARY}/file"),
         mam("publish", job, "progress", "--data", f'{{"{token}": ["{password}"]}}'),
         mam("hook", "claude-code", MAM_JOB_ID=job, stdin=_hook_input()),
+        mam(
+            "ask",
+            f"May it print {CANARY}?",
+            "--tool",
+            f"Bash {CANARY}",
+            "--input",
+            f'{{"command": "echo {CANARY}"}}',
+            "--job",
+            job,
+            "--attempt",
+            "1",
+        ),
+        mam("answer", job, "deny", "--reason", f"not {CANARY}"),
         mam("relay", "--status"),
         mam("publish", job, "progress", MQTT_PASSWORD=f"wrong-{CANARY}"),
         mam("publish", job, "progress", MQTT_BROKER=f"user:{CANARY}@127.0.0.1"),
@@ -36,7 +49,7 @@ def test_a_secret_is_in_nothing_that_leaves(mam: Mam, secure: Secure, tmp_path: 
         mam("subscribe", job, "--replay"),
         mam("subscribe", job, "--json", MQTT_PASSWORD=f"wrong-{CANARY}"),
     ]
-    received.write_text("\n".join(reader.take(7)))
+    received.write_text("\n".join(reader.take(8)))
 
     printed = "".join(ran.out + ran.stderr for ran in said)
     logged = _all_text(mam.here / ".mam" / "delegate_job_logs", leave_out="meta.json")
@@ -48,7 +61,7 @@ def test_a_secret_is_in_nothing_that_leaves(mam: Mam, secure: Secure, tmp_path: 
     assert CANARY not in received.read_text() + beside
     assert f"wrong-{CANARY}" not in printed + logged
     assert f"user:{CANARY}" not in printed + logged
-    assert received.read_text().count("hmac_sig") == 7
+    assert received.read_text().count("hmac_sig") == 8
 
 
 def _hook_input() -> bytes:

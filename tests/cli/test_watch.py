@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -328,7 +329,7 @@ def test_a_store_that_returns_is_read_from_the_start(command: Mam) -> None:
         terminal.shows_not("cannot read the store:")
 
 
-def test_ctrl_z_and_back(command: Mam) -> None:
+def test_ctrl_z_suspends_and_fg_continues(command: Mam) -> None:
     job = command.register("do it", "-s", "x", "--at", "+1h")
     env = {**command.env, "PS1": "ready> ", "ENV": "", "PYTHON": sys.executable}
     with Terminal(["/bin/sh", "-i"], command.here, env) as terminal:
@@ -423,3 +424,102 @@ def test_keys_typed_ahead_answer_nothing(command: Mam) -> None:
         terminal.shows("stays open")
         terminal.type("qq")
         assert terminal.ended() == 0
+
+
+def test_a_free_text_is_typed(command: Mam) -> None:
+    """Also in a small terminal, with letters of any script, and corrected before it is sent."""
+    job = asks(command, "What shall the page be called?")
+    with watch(command, columns=80, rows=24) as terminal:
+        terminal.shows("What shall the page be called?")
+        terminal.type("a")
+        terminal.shows("t type an answer", "d deny", "Esc later")
+        terminal.type("t")
+        terminal.shows("answer:", "⏎ answers", "Esc back")
+        terminal.type(ENTER)
+        terminal.shows("the answer is empty", "answer:")
+        terminal.type("Kürze qd wrong\x17\x7f\x7f\x7fJ 日本")
+        terminal.shows("answer: Kürze J 日")
+        assert "answer" not in command.record(job)["questions"][0], "a letter is not a command"
+        terminal.type(ENTER)
+        terminal.shows(f"{job[:8]}.1: Kürze J 日本".replace("日本", "日"))
+        terminal.type("qq")
+        assert terminal.ended() == 0
+    question = command.record(job)["questions"][0]
+    assert (question["answer"], question["decided"]) == ("Kürze J 日本", "person")
+
+
+def test_escape_leaves_a_text_unsent(command: Mam) -> None:
+    job = asks(command, "Which?", "--tool", "Bash", "--input", '{"command": "git push"}')
+    with watch(command) as terminal:
+        terminal.shows("git push")
+        terminal.type("a")
+        terminal.shows("a allow", "r deny with a reason")
+        terminal.type("r")
+        terminal.shows("reason:")
+        terminal.type("use a branch")
+        terminal.shows("use a branch")
+        terminal.type(ESCAPE)
+        terminal.shows("a allow")
+        terminal.shows_not("use a branch")
+        terminal.type(ESCAPE)
+        terminal.shows("stays open")
+        terminal.type("qq")
+        assert terminal.ended() == 0
+    assert command.record(job)["questions"][0].get("state") is None, "it is open"
+
+
+def test_a_denial_with_a_pasted_reason(command: Mam) -> None:
+    """Lines of what is pasted do not end the text, and nothing of them is a command."""
+    job = asks(command, "Which?", "--tool", "Bash", "--input", '{"command": "git push"}')
+    other = command.register("exit 3", "-s", "other")
+    with watch(command) as terminal:
+        terminal.shows("git push")
+        terminal.type("a")
+        terminal.shows("r deny with a reason")
+        terminal.type("\x1b[200~a\rA\x1b[201~")
+        terminal.type("r")
+        terminal.shows("reason:")
+        terminal.type("\x1b[200~use\ta branch\r\u202edcy\x1b[201~!\r")
+        terminal.shows(f"{job[:8]}.1: deny")
+        terminal.type("\x1b[200~cy\x1b[201~qq")
+        assert terminal.ended() == 0
+    question = command.record(job)["questions"][0]
+    assert (question["answer"], question["reason"]) == ("deny", "use\ta branch\n\u202edcy!")
+    assert command.status(other) == "pending"
+
+
+def test_a_long_question_is_folded_and_only_the_whole_is_allowed(command: Mam) -> None:
+    script = "\n".join(f"echo line {at} \u202e\u2060" for at in range(60))
+    job = asks(command, "It runs this.", "--tool", "Bash", "--input", json.dumps({"command": script}))
+    with watch(command, columns=80, rows=24) as terminal:
+        terminal.shows("echo line 0")
+        terminal.type("a")
+        terminal.shows("echo line 5 \\u202e\\u2060", "more lines; f shows them", "f unfold")
+        assert "echo line 12" not in terminal.text
+        terminal.type("a")
+        terminal.shows("lines that you have not seen")
+        terminal.type("f")
+        terminal.shows("echo line 15")
+        for _ in range(5):
+            terminal.type("\x1b[6~")
+        terminal.shows("echo line 59")
+        terminal.type("a")
+        terminal.shows(f"{job[:8]}.1: allow")
+        terminal.type("qq")
+        assert terminal.ended() == 0
+    assert command.record(job)["questions"][0]["answer"] == "allow"
+
+
+def test_a_job_of_a_person_is_answered(command: Mam) -> None:
+    job = command.register("Read the report\nand say what it lacks", "--agent", "human")
+    with watch(command, columns=80, rows=24) as terminal:
+        terminal.shows("yours")
+        terminal.type("a")
+        terminal.shows("and say what it lacks", "t type an answer")
+        terminal.type("t")
+        terminal.shows("answer:")
+        terminal.type("It lacks an end.\r")
+        terminal.shows(f"{job[:8]}: completed")
+        terminal.type("qq")
+        assert terminal.ended() == 0
+    assert command("result", job).line == "It lacks an end."

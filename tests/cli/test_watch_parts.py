@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mam.cli.watch.job_list import JobList
-from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, UP, flush_keys, parse_keys
+from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, PASTE, PASTED, UP, flush_keys, parse_keys
 from mam.cli.watch.layout import MORE, TITLE, Item, Section, fit_sections
 from mam.cli.watch.model import KEPT_ENDED, Model
 from mam.cli.watch.screen import HELP
@@ -29,8 +29,11 @@ KEYS = st.lists(st.sampled_from([b"j", b"\x1b[A", b"\x1bOB", b"\r", b"\x1b[5~", 
 # -- keys ------------------------------------------------------------------------------------------------------------
 
 
-def test_keys_of_a_terminal() -> None:
+def test_the_keys_of_a_terminal_are_parsed() -> None:
     assert parse_keys(b"\x1b[A\x1bOBj\r\n\x1b[1;5Z?") == ([UP, DOWN, "j", ENTER, ENTER, "?"], b"")
+    assert parse_keys("ü日\U0001f642".encode() + b"\xe6\x97") == (["ü", "日", "\U0001f642"], b"\xe6\x97")
+    assert parse_keys(b"\xff\xc3a\x80\xed\xa0\x80b") == (["a", "b"], b""), "no UTF-8"
+    assert parse_keys(b"\x1b[200~a\x1b[201~") == ([PASTE, "a", PASTED], b"")
 
 
 def test_escape_is_known_when_nothing_follows() -> None:

@@ -17,7 +17,7 @@ from mam.audit.log import iter_lines, list_jobs, read_meta
 from mam.audit.sync import AuditLog
 from mam.errors import ClaimLost
 from mam.events.event import EVENTS
-from mam.jobs import question_acts
+from mam.jobs import notices, question_acts
 from mam.jobs.edit import Edit
 from mam.jobs.question import Draft, Question
 from mam.jobs.question_acts import Answer
@@ -85,6 +85,8 @@ class World:
         failed = self._claimed("fails")
         registry.fail(failed, reason="no", attempt=1)
         registry.mark_seen(failed, by="anna@laptop")
+        told = partial(notices.note, subject="failure", to="3f9ab2c410de", outcome="failed", why="it answered 503")
+        registry.act(failed, "notify", told)
         facts = {"how": "merge", "commit": "c" * 40, "branch": "main", "directory": "/work"}
         registry.mark_applied(failed, by="anna@laptop", facts=facts)
         registry.retry(failed)

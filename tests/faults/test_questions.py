@@ -17,13 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mam import questions
-from mam.jobs.question import Draft
-from mam.jobs.question_acts import Answer
 from mam.registry import Registry
-from mam.stores.port import ClaimRequest
-from mam.testing import tasks
-from mam.testing.races import RacePool
 from tests.faults.amount import DOSE
+from tests.faults.answer_races import race_answers
 from tests.faults.store_kinds import STORE_KINDS, StoreKind
 from tests.waiting import PATIENCE, await_that
 
@@ -36,8 +32,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(1200)  # guards against hanging only, also on a loaded machine
 
-RACES = 500 if DOSE > 1 else 50
-"""On each kind of store; `make faults` has a thousand."""
+RACES = 1000 if DOSE > 1 else 50
+"""On each kind of store."""
 LIVES = 6 * DOSE
 VICTIMS = ("worker", "asker", "answerer")
 
@@ -201,25 +197,4 @@ def _check(job: Job, place: Place) -> None:
 
 @on_every_store_kind
 def test_of_two_answerers_one_wins(place: Place, registry: Registry, store_kind: StoreKind) -> None:
-    draft = Draft(kind="permission", text="May it?", tool="Bash", input={"command": "run"})
-    job = registry.register(prompt="x", agent="shell").job
-    held = registry.claim(ClaimRequest(label="shell", owner="me", lease_seconds=3600.0, job_id=job.job_id))
-    assert held is not None
-    store_of = partial(store_kind.open, place.folder)
-    winners: set[str] = set()
-    with RacePool(store_of, processes=False) as pool:
-        for _ in range(RACES):
-            asked = questions.ask(registry, job.job_id, draft, attempt=1, claim_id=held.claim_id)
-            question = asked.question
-            answers = [
-                Answer(number=question.number, attempt=1, digest=question.digest, answer=word, by=word)
-                for word in ("allow", "deny")
-            ]
-            got = pool.race([partial(tasks.answer_question, job_id=job.job_id, given=one) for one in answers])
-            assert sorted(got) == [False, True]
-            winner = answers[got.index(True)]
-            closed = questions.find(registry, asked.id).question
-            assert (closed.answer, closed.answered_by, closed.decided) == (winner.answer, winner.by, "person")
-            winners.add(winner.answer)
-    assert len(registry.get(job.job_id).questions) == 20, "the record stays small"
-    assert winners
+    race_answers(registry, partial(store_kind.open, place.folder), place.folder, RACES)

@@ -69,6 +69,7 @@ ELSEWHERE = {
     "apply": "work/test_apply.py",
     "run": "work/test_run_command.py",
     "serve": "serve/test_process.py",
+    "push": "push/test_push_command.py",
     "token revoke": "serve/test_token_verbs.py",
     "rebuild": "faults/test_kills.py",
     "subscribe": "bus/test_subscribe_all.py",

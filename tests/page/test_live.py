@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam import questions
+from mam.jobs.question import Draft
 from mam.stores.outputs import AttemptId, OutputLimits, Piece
 
 if TYPE_CHECKING:
@@ -60,6 +62,21 @@ def test_new_output_appears_on_the_page_of_a_running_job(visitor: Visitor) -> No
     attempt = AttemptId(job_id=job.job_id, attempt=1, claim_id=job.claim_id)
     visitor.registry.store.outputs.append(attempt, Piece(start=0, data=data), OutputLimits())
     page.wait_for_selector("#conversation:has-text('Now the last module.')")
+
+
+def test_the_page_of_a_job_that_asks_and_ends_offers_what_can_be_done_then(visitor: Visitor) -> None:
+    page = visitor.live(f"/jobs/{visitor.ids['importer']}")
+    job, box = visitor.job("importer"), page.locator("#composer textarea")
+    assert "when this job has ended" in (box.get_attribute("placeholder") or "")
+    asked = questions.ask(visitor.registry, job.job_id, Draft(kind="question", text="Which?"), attempt=job.attempt)
+    page.wait_for_selector("#composer textarea[placeholder='Your answer…']")
+    box.fill("the new one")
+    page.get_by_role("button", name="Answer").last.click()
+    page.wait_for_selector(".note.ok")
+    assert questions.find(visitor.registry, asked.id).question.answer == "the new one"
+    visitor.registry.cancel(job.job_id)
+    page.wait_for_selector("#composer:has-text('It cannot be continued: its conversation never began')")
+    page.wait_for_selector("#side:not(:has-text('Pause claude-code'))")
 
 
 def test_the_page_survives_a_server_that_is_killed(visitor: Visitor) -> None:

@@ -23,6 +23,7 @@ VIEWS = {
     "one file": "/jobs/{flaky}?file=report.md", "record": "/jobs/{flaky}/record", "edit": "/jobs/{review}/edit",
     "artifact": "/jobs/{flaky}/artifacts//home/anna/shop/report.md", "new job": "/jobs/new", "workers": "/workers",
     "statistics": "/statistics", "week": "/statistics?days=7", "health": "/health", "tokens": "/tokens",
+    "notifications": "/notifications",
     "help": "/help", "missing": "/nowhere", "no job": "/jobs/ffffffff",
 }  # fmt: skip
 SCREENS = {"desk": DESK, "laptop": LAPTOP, "phone": PHONE, "small phone": (320, 640)}

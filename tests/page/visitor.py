@@ -22,6 +22,7 @@ class Visitor:
     def __init__(self, browser: Browser, server: SceneServer, directory: str, ids: dict[str, str]) -> None:
         self._browser = browser
         self.server = server
+        self.directory = directory
         self.ids = ids
         self.registry = Registry(SqliteStore(os.path.join(directory, "mam.sqlite"), SystemClock()))
         self.problems: list[str] = []
@@ -57,6 +58,15 @@ class Visitor:
         page = self.open(path, **options)
         page.wait_for_selector("#live[data-state=live]")
         return page
+
+    def allow_private_push(self) -> None:
+        """Starts the server again with a setting that lets it send to this host."""
+        folder = os.path.join(self.directory, "home/.config/mam")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "config.toml"), "w", encoding="utf-8") as file:
+            file.write("[push]\nprivate = true\n")
+        self.server.stop()
+        self.server.start()
 
     def job(self, name: str) -> Job:
         return self.registry.get(self.ids[name])

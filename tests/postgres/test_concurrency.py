@@ -24,6 +24,8 @@ from mam.stores.postgres.store import PostgresStore, create_postgres_store
 from mam.testing.conformance.base import check_journal, history_lines, pick_id, register_and_claim, register_jobs
 from mam.testing.races import RacePool
 from mam.testing.tasks import LABEL, claim_all, wait_for_entries
+from tests.faults.amount import DOSE
+from tests.faults.answer_races import race_answers
 from tests.postgres.crashes import AFTER, BEFORE, DisturbedStore, disturbed, wait_for_a_lock
 from tests.postgres.proxy import Proxy
 from tests.postgres.server import PrivateServer
@@ -414,3 +416,8 @@ def test_the_seam_sees_every_statement_of_a_verb(store: DisturbedStore) -> None:
         register_jobs(Registry(store), key="in a transaction")
     assert sum("INSERT INTO mam.journal" in statement for statement in seen) == 2
     assert "COMMIT" in seen
+
+
+def test_of_two_answerers_one_wins(store: DisturbedStore, url: str, tmp_path: Path) -> None:
+    """Two processes; `make faults` has 1,000 races on each local store."""
+    race_answers(Registry(store), partial(PostgresStore, url), tmp_path, 1000 if DOSE > 1 else 50)

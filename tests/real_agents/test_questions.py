@@ -152,7 +152,8 @@ def test_a_person_at_another_terminal_sees_the_whole_question_and_answers(setup:
         shown = _answered_at_terminal(setup, asked["id"], b"a\n")
         setup.wait_until_ended(job)
 
-    assert "notes.txt" in shown
+    shown = "".join(line.strip().removeprefix("↳").strip() for line in shown.splitlines())
+    assert "notes.txt" in shown, "long lines are folded, not cut"
     assert "it was me" in shown
     assert setup.record(job)["status"] == "completed"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mam.access.credentials import create_token
+from mam.access.credentials import create_token, owner_of, tokens
 from mam.access.grant import EVERYTHING
 from mam.stores.outputs import ARTIFACT, AttemptId, OutputLimits, Piece
 from mam.stores.port import ClaimRequest
@@ -27,8 +27,9 @@ class World:
         self.served = served
         self.registry = served.registry
         self.client = served.client("admin", name="boss") if client is None else client
-        self.owner = "boss" if client is None else owner
-        """The token whose jobs the client may change."""
+        named = {token.name: owner_of(token) for token in tokens(self.registry.store)}
+        self.owner = named.get("boss" if client is None else owner or "", owner)
+        """Who registered its jobs: a token of this name, if there is one."""
 
     def pending(self) -> Job:
         return self.registry.register(prompt="fix it", agent=LABEL, registered_by=self.owner).job
@@ -116,8 +117,9 @@ def _worker(world: World, what: str) -> httpx.Response:
 
 
 def _revoked(world: World) -> httpx.Response:
-    create_token(world.registry.store, "old", EVERYTHING)
-    return world.client.delete("/tokens/old")
+    old = f"old-{world.owner}"
+    create_token(world.registry.store, old, EVERYTHING)
+    return world.client.delete(f"/tokens/{old}")
 
 
 STEPS: dict[str, Callable[[World], httpx.Response]] = {

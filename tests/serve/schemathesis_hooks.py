@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 TIMES = ["+2h", "90s", "3d", "2099-11-15T10:00:00Z", "2099-01-31T23:59:59+02:00"]
 schemathesis.openapi.format("mam-time", st.sampled_from(TIMES))
 schemathesis.openapi.format("mam-path", st.sampled_from(["a", "out/report.md", ".github/x y", "é"]))
-schemathesis.openapi.format("mam-status", st.sampled_from(["pending", "running", "completed", "error"]))
 
 
 @schemathesis.hook

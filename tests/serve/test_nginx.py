@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.needs import program
+from tests.serve.certificates import make_certificate
 from tests.serve.process import ServerProcess
 from tests.waiting import await_that
 
@@ -27,7 +28,7 @@ http {{
   access_log {home}/access.log; client_body_temp_path {home}/body; proxy_temp_path {home}/proxy;
   fastcgi_temp_path {home}/fastcgi; uwsgi_temp_path {home}/uwsgi; scgi_temp_path {home}/scgi;
   server {{
-    listen 127.0.0.1:{port} ssl; ssl_certificate {home}/cert.pem; ssl_certificate_key {home}/key.pem;
+    listen 127.0.0.1:{port} ssl; ssl_certificate {cert}; ssl_certificate_key {key};
     location /mam/ {{
       proxy_pass http://127.0.0.1:{upstream}; proxy_http_version 1.1; proxy_set_header Host $http_host;
       proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header Connection "";
@@ -41,27 +42,18 @@ http {{
 
 @pytest.fixture
 def proxied(mam: Mam, tmp_path: Path) -> Iterator[tuple[ServerProcess, httpx.Client, str]]:
-    nginx, openssl = program("nginx"), program("openssl")
+    nginx = program("nginx")
     home = tmp_path / "nginx"
     home.mkdir()
-    make = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    names = [
-        "-addext",
-        "subjectAltName=DNS:localhost",
-        "-keyout",
-        str(home / "key.pem"),
-        "-out",
-        str(home / "cert.pem"),
-    ]
-    subprocess.run([*make, *names], check=True, capture_output=True)
+    cert, key = make_certificate(home)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"https://localhost:{port}/mam"
     server = ServerProcess(mam, ("--behind-proxy", "--path-prefix", "/mam", "--public-url", url, "--host", "127.0.0.1"))
     upstream = port_of(server.process.pid)
-    (home / "nginx.conf").write_text(CONFIG.format(home=home, port=port, upstream=upstream))
+    (home / "nginx.conf").write_text(CONFIG.format(home=home, cert=cert, key=key, port=port, upstream=upstream))
     proxy = subprocess.Popen([nginx, "-c", str(home / "nginx.conf"), "-p", str(home)], stderr=subprocess.DEVNULL)
-    context = ssl.create_default_context(cafile=str(home / "cert.pem"))
+    context = ssl.create_default_context(cafile=cert)
     client = httpx.Client(verify=context, base_url=f"https://localhost:{port}", timeout=60, trust_env=False)
     try:
         await_that(lambda: is_open(port), "nginx does not listen")

@@ -54,7 +54,7 @@ def test_pages_follow_each_other_by_link_and_cursor(served: Serving) -> None:
 @pytest.mark.parametrize(
     ("query", "why"),
     [
-        ("stauts=open", "is not a parameter"), ("status=banana", "is not a status"), ("limit=0", "between"),
+        ("stauts=open", "is not a parameter"), ("status=banana", "must be one of pending,"), ("limit=0", "between"),
         ("limit=x", "whole number"), ("limit=1&limit=2", "twice"), ("cursor=zzz", "match"),
         ("unseen=maybe", "true or false"),
         ("unseen=true&archived=true", "unseen"), ("since=yesterday", "since"), ("label=%00", "match"),

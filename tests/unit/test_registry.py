@@ -124,7 +124,7 @@ def test_a_few_of_many_candidates_are_listed(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("text", ["nobody", "../x", "", "a/b", "a\0", "-x", "%", "x" * 500, "ABC"])
-def test_an_unknown_job(registry: Registry, text: str) -> None:
+def test_an_unknown_job_is_an_error_of_every_verb(registry: Registry, text: str) -> None:
     _register(registry, "abc")
 
     for verb in (registry.get, registry.release, registry.next_seq, registry.retry, registry.complete):
@@ -413,3 +413,19 @@ def test_no_other_number_is_taken_for_another_kind(registry: Registry, number: A
         registry.follow([job.job_id], timeout=number)
     assert [found.job_id for found in registry.select(Query())] == [job.job_id]
     assert registry.get(job.job_id) == job
+
+
+def test_counts_of_very_many_jobs_are_kept_for_a_moment(
+    registry: Registry, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.register(prompt="one", agent="codex")
+    assert registry.counts() == {"pending": 1}
+    registry.register(prompt="two", agent="codex")
+    assert registry.counts() == {"pending": 2}, "few jobs are counted each time"
+
+    monkeypatch.setattr("mam.registry.reading.MANY_JOBS", 2)
+    assert registry.counts() == {"pending": 2}
+    registry.register(prompt="three", agent="codex")
+    assert registry.counts() == {"pending": 2}
+    clock.advance(10)
+    assert registry.counts() == {"pending": 3}

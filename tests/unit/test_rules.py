@@ -62,15 +62,38 @@ def test_only_permissions_have_rules() -> None:
         "git status '", 'git status "', "git status \x1b[2J", "git status \u202e", "git status \u2028x",
         "git status\0x", "(git status)", "git status !!", "git\u00a0status", "git status \u200b",
         ["git", "status", "a\nb"], ["bash", "-c", "git status; x"], ["bash", "-lc", "git status $(x)"],
-        ["bash", "x", "git status"], [], ["git", 1], None, "", "   ", 5,
+        ["bash", "x", "git status"], [], ["git", 1], None, "", "   ", 5, {"git": "status"},
+        ["bash", "--norc", "git status"], ["bash", "-ic", "git status"], ["bash", "-c", "git status", "x"],
+        ["./bash", "-lc", "git status"], ["/tmp/bash", "-c", "git status"], ["x/../bin/sh", "-c", "git status"],
     ],
 )  # fmt: skip
 def test_what_a_shell_could_read_otherwise_is_not_allowed(command: object) -> None:
     every = [STATUS, GIT, Rule(do="allow", tool="Bash"), Rule(do="allow", tool="command")]
     draft = bash(command)
-    if isinstance(command, str | list) and command and command != ["git", 1]:
-        assert chosen(every, draft) is None
+    assert chosen(every, draft) is None
     assert plain_words(draft.input) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sudo git status", "FOO=bar git status", "GIT_SSH_COMMAND=x git status", "env git status", "command git status",
+        "/tmp/git status", "./git status", "../bin/git status", "~/git status", "git -c x=y status", "Git status",
+        "g\u0456t status", "\uff47\uff49\uff54 status", "git\u0301 status", "'git status'", "gi t status", "git-status",
+        "exec git status", "xargs git status", "bash -c 'git status'", "sh git status", "git status-x",
+        ["sudo", "git", "status"], ["FOO=bar", "git", "status"], ["/tmp/git", "status"], ["git status"],
+    ],
+)  # fmt: skip
+def test_only_these_very_words_are_allowed(command: object) -> None:
+    assert chosen([STATUS, STATUS.replace(tool=None), STATUS.replace(tool="command")], bash(command)) is None
+
+
+def test_an_input_with_two_commands_is_not_allowed() -> None:
+    every = [GIT, Rule(do="allow", tool="Bash"), Rule(do="allow", tool="command")]
+    draft = bash("git status").replace(input={"command": "git status", "cmd": "git push"})
+    assert chosen(every, draft) is None
+    assert chosen([NO_PUSH, *every], draft) == "deny"
+    assert sameness("Bash", draft.input) is None
 
 
 @pytest.mark.parametrize("command", ["git status -s", ["git", "status"], ["/bin/bash", "-lc", "git status"]])
@@ -83,6 +106,11 @@ def test_plain_commands_are_allowed(command: object) -> None:
     [
         "git push", "cd x && git push -f", "x; git push", "(git push)", "x | git push", "echo `git push`",
         "echo $(git push)", "x\ngit push", ["bash", "-c", "x; git push"], "git push > x 2>&1", "git push '",
+        "FOO=bar git push", "A=1 B+=2 git push", "/usr/bin/git push", "sudo git push", "sudo -u root /usr/bin/git push",
+        "env -i FOO=bar git push", "command git push", "nohup nice -n 5 git push &", "exec git push", "time git push",
+        "if true; then git push; fi", "xargs -n 1 git push", "bash -c 'git push'", "sudo bash -lc \"cd x && git push\"",
+        "eval 'git push'", "sh -c \"sh -c 'git push'\"", "g\\it push", "'git' \"push\"", ["sudo", "git", "push"],
+        ["./bash", "-lc", "git push"], ["env", "x=y", "git", "push"], ["/opt/git", "push"],
     ],
 )  # fmt: skip
 def test_a_denial_also_finds_the_parts_of_a_line(command: object) -> None:
@@ -131,6 +159,11 @@ def answered_always(tool: str, given: dict[str, object]) -> Job:
         ("Edit", {"file_path": "/a"}, {"file_path": "/b"}, False),
         ("Look", {"query": "a"}, {"query": "a"}, True),
         ("Look", {"query": "a"}, {"query": "b"}, False),
+        ("mcp__db__run", {"path": "a.db", "sql": "select"}, {"path": "a.db", "sql": "drop"}, False),
+        ("mcp__db__run", {"path": "a.db", "sql": "select"}, {"path": "a.db", "sql": "select"}, True),
+        ("Bash", {"command": "make"}, {"command": "make", "dangerouslyDisableSandbox": True}, False),
+        ("Bash", {"command": ["make"]}, {"cmd": "make"}, True),
+        ("Bash", {"command": None, "path": "a"}, {"command": None, "path": "a"}, False),
     ],
 )
 def test_always_covers_the_same_again(tool: str, before: Any, now: Any, covers: bool) -> None:

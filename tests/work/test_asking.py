@@ -102,7 +102,7 @@ def test_a_question_with_choices_gets_its_answer(
     assert decision.message == "postgres"
 
 
-def test_a_deadline_refuses_and_nobody_has_decided(job: Job, door: Door) -> None:
+def test_a_deadline_refuses_and_counts_as_undecided(job: Job, door: Door) -> None:
     decision = DoorAsker(through(door)).decide(PUSH.replace(deadline_seconds=0.05))
     assert (decision.outcome, decision.decided, decision.is_undecided) == ("deny", "deadline", True)
     assert "No one answered" in decision.message
@@ -330,7 +330,7 @@ def test_a_file_that_no_hook_wrote_asks_nothing(
 @pytest.fixture
 def policy() -> Policy:
     return Policy(
-        rules=(
+        rules=lambda _workdir: (
             Rule(do="deny", argv=("git", "push"), reason="use a branch"),
             Rule(do="ask", argv=("git", "pull")),
             Rule(do="allow", argv=("git",)),

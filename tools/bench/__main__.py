@@ -1,6 +1,6 @@
 """`python -m tools.bench [--quick | --long] [PART …]`.
 
-Parts: starts sqlite lists postgres prune worker inbox bus questions serving.
+Parts: starts sqlite lists postgres prune worker inbox bus questions serving page.
 
 Without a part, it measures all of them. It replaces their rows in docs/performance.md; with `--quick` it prints only.
 """
@@ -17,6 +17,7 @@ from tools.bench.bus import measure_bus
 from tools.bench.common import Rows
 from tools.bench.inbox import measure_inbox
 from tools.bench.lists import measure_lists
+from tools.bench.page import measure_page
 from tools.bench.postgres import measure_postgres
 from tools.bench.prune import measure_prune
 from tools.bench.questions import measure_questions
@@ -43,6 +44,7 @@ def main() -> None:
         "bus": measure_bus,
         "questions": measure_questions,
         "serving": measure_serving,
+        "page": lambda folder: measure_page(folder, *((9_000, 1_000) if quick else (900_000, 100_000))),
     }
     if unknown := set(chosen) - measures.keys() - {QUICK, LONG}:
         raise SystemExit(f"unknown: {' '.join(sorted(unknown))}\n{__doc__}")

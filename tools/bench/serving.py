@@ -39,7 +39,9 @@ class BenchServer:
         argv = [sys.executable, "-P", "-m", "mam", "serve", "--port", "0", "--store", f"sqlite://{path}"]
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert self.process.stdout is not None
-        self.port = int(self.process.stdout.readline().split(b":")[2].partition(b"/")[0])
+        self.login = self.process.stdout.readline().decode().strip()
+        """The address that logs a browser in, once."""
+        self.port = int(self.login.split(":")[2].partition("/")[0])
         self.headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._connection = http.client.HTTPConnection("127.0.0.1", self.port)
         self.call("GET", "/health")

@@ -36,10 +36,22 @@ class SceneServer:
     ) -> None:
         self.stop()
 
-    def start(self) -> None:
+    def start(self, *arguments: str) -> None:
+        """`arguments` are added for this start."""
         store = f"sqlite://{self._directory}/mam.sqlite"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "mam", "serve", "--store", store, "--port", str(self._port), *self._arguments],
+            [
+                sys.executable,
+                "-m",
+                "mam",
+                "serve",
+                "--store",
+                store,
+                "--port",
+                str(self._port),
+                *self._arguments,
+                *arguments,
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -11,7 +11,7 @@ import secrets
 from mam.access.grant import EVERYTHING, Grant, parse_grant
 from mam.access.viewer import LOCAL_TOKEN, Viewer
 from mam.errors import BadInput, NotLoggedIn, Refused
-from mam.jobs.credential import CODE, SESSION, TOKEN, Credential
+from mam.jobs.credential import CODE, PUSH, SESSION, TOKEN, Credential
 from mam.jobs.input_rules import is_session_id
 from mam.util.clock import iso_milli
 from mam.util.frozen import Frozen
@@ -33,6 +33,7 @@ _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's alphabet: no I, L, O and U, which people misread."""
 _CODE_LETTERS = 16
 _LONGEST_SECRET = 200
+_OWNER_DIGITS = 12
 
 
 class NewSecret(Frozen):
@@ -110,7 +111,11 @@ def open_session(store: Store, token: str) -> NewSecret:
 
 
 def close_session(store: Store, name: str) -> None:
+    """Ends a log-in of a browser, which is then not notified any more."""
     store.drop_credential(SESSION, name)
+    for one in store.credentials(PUSH):
+        if one.grant.get("session") == name:
+            store.drop_credential(PUSH, one.name)
 
 
 def find_viewer(store: Store, secret: str, kind: str) -> Viewer | None:
@@ -124,7 +129,12 @@ def find_viewer(store: Store, secret: str, kind: str) -> Viewer | None:
     if token is None or not token.is_live(now):
         return None
     session = found.name if kind == SESSION else None
-    return Viewer(name=token.name, grant=parse_grant(token.grant), token=token.name, session=session)
+    return Viewer(name=token.name, grant=parse_grant(token.grant), token=owner_of(token), session=session)
+
+
+def owner_of(token: Credential) -> str:
+    """The owner that its jobs record. A token that is made again under a name does not own the jobs of the old one."""
+    return f"{token.name}.{token.digest[:_OWNER_DIGITS]}"
 
 
 def digest_of(secret: str) -> str:

@@ -96,10 +96,10 @@ class AuthorizedReading:
         return (job for job in candidate_jobs(self.registry, wanted) if wanted.matches(job) and self.may_see(job))
 
     def overview(self, job: str) -> Overview:
-        return self.registry.overview(self.get(job).job_id)
+        return self.registry.overview(self.get(job).job_id, self.may_see_id)
 
     def explain(self, job: str) -> tuple[Job, list[str]]:
-        return self.registry.explain(self.get(job).job_id)
+        return self.registry.explain(self.get(job).job_id, self.may_see_id)
 
     def state(self, job: Job) -> State:
         return self.registry.state(job)
@@ -112,7 +112,7 @@ class AuthorizedReading:
 
     def counts(self) -> dict[str, int]:
         self.viewer.need(READ, "count jobs")
-        return self.registry.store.counts()
+        return self.registry.counts()
 
     def holders(self) -> list[Holder]:
         self.viewer.need(READ, "list workers")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mam.access.grant import ADMIN, ANSWER, WORK
 from mam.access.jobs import AuthorizedJobs
+from mam.errors import Refused
 from mam.jobs import input_rules
 from mam.stores.port import ClaimRequest
 
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from mam.agents.port import Directory
     from mam.jobs.pause import Pause
     from mam.jobs.question import Draft
     from mam.jobs.record import Job
     from mam.jobs.workers import WorkerEntry
     from mam.questions import Asked
+    from mam.work.git.apply import Applied
 
 
 class AuthorizedRegistry(AuthorizedJobs):
@@ -95,6 +98,27 @@ class AuthorizedRegistry(AuthorizedJobs):
             reason=reason,
         )  # fmt: skip
         return questions.answer(self.registry, asked.job.job_id, given)
+
+    def apply(self, job: str) -> Applied:
+        """Applies the changes of a job to the checkout in which it was registered, on this host. It writes into a
+        directory of the server's user, so it needs every right."""
+        from mam.work.git.applying import apply_job
+
+        found = self.get(job)
+        self.viewer.need(ADMIN, "apply changes")
+        return apply_job(self.registry, found, (found.workdir,), by=self.viewer.name, staged=False)
+
+    def stop_session(self, directory: Directory, agent_id: str, generation: str) -> None:
+        """Stops a live session of this host, if it is still this generation of it."""
+        from mam.agents.lookup import by_id, require_live
+        from mam.agents.stop import stop_session
+
+        self.viewer.need(ADMIN, "stop sessions")
+        answer = by_id(directory, agent_id)
+        record = answer.record if answer.record is not None else require_live(answer, agent_id)
+        if record.generation_id != generation:
+            raise Refused(why=f"The session {record.agent_name} was started again meanwhile; look at it again.")
+        stop_session(directory, record, "operator_stop")
 
     def pause(self, pause: Pause) -> None:
         self.viewer.need(ADMIN, "pause claims")

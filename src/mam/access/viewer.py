@@ -18,7 +18,7 @@ class Viewer(Frozen):
     """The name of the token; for the user at this host, user@host."""
     grant: Grant
     token: str | None = None
-    """The token that jobs are registered by; None for the user at this host."""
+    """What jobs that it registers record, as NAME.DIGITS of the token; None for the user at this host."""
     session: str | None = None
     """The name of the browser's session, if it is one."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mam import questions
 from mam.cli.render.question import short_id
 from mam.cli.render.text import one_line
+from mam.jobs.input_rules import REASON_LIMIT, check_text
 from mam.jobs.question import ALLOW, ALWAYS, DENY, PERMISSION, open_questions
 from mam.jobs.question_acts import Answer
 from mam.machine.agent_tree import check_outside_agents
@@ -17,9 +18,16 @@ if TYPE_CHECKING:
     from mam.registry import Registry
 
 PERMISSION_KEYS = {"a": ALLOW, "d": DENY, "A": ALWAYS}
-_CHOICE_KEYS = "123456789"
+CHOICE_KEYS = "123456789"
 _SHOWN = 24
 """Characters of an answer beside its key."""
+
+
+class Given(Frozen):
+    """What the person answered."""
+
+    answer: str
+    reason: str | None = None
 
 
 class AnswerPrompt(Frozen):
@@ -31,7 +39,7 @@ class AnswerPrompt(Frozen):
         question = self.asked.question
         if question.kind == PERMISSION:
             return PERMISSION_KEYS
-        return {**dict(zip(_CHOICE_KEYS, question.choices, strict=False)), "d": DENY}
+        return {**dict(zip(CHOICE_KEYS, question.choices, strict=False)), "d": DENY}
 
     @property
     def key_words(self) -> list[tuple[str, str]]:
@@ -54,10 +62,14 @@ def prompt_for(job: Job) -> AnswerPrompt | None:
     return AnswerPrompt(asked=Asked(job=job, question=open_now[0])) if open_now else None
 
 
-def give(registry: Registry, prompt: AnswerPrompt, answer: str, by: str) -> str:
+def give(registry: Registry, prompt: AnswerPrompt, given: Given, by: str) -> str:
     """Answers what was shown; returns what to say about it. Raises MamError if another answer was first."""
     check_outside_agents("answer")
     question = prompt.asked.question
-    given = Answer(number=question.number, attempt=question.attempt, digest=question.digest, answer=answer, by=by)
-    questions.answer(registry, prompt.asked.job.job_id, given)
-    return f"{short_id(prompt.asked)}: {answer}"
+    reason = None if given.reason is None else check_text("reason", given.reason, REASON_LIMIT)
+    answer = Answer(
+        number=question.number, attempt=question.attempt, digest=question.digest, answer=given.answer, by=by,
+        reason=reason,
+    )  # fmt: skip
+    questions.answer(registry, prompt.asked.job.job_id, answer)
+    return f"{short_id(prompt.asked)}: {given.answer}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mam.cli.answer_prompt import give, prompt_for
+from mam.cli.answer_prompt import Given, give, prompt_for
 from mam.cli.keyboard import Keyboard
 from mam.cli.render.question import how_to_answer, one_row, short_id, what_always_covers
 from mam.cli.render.streams import say
@@ -76,7 +76,7 @@ class LiveQuestion:
             return
         self._leave()
         try:
-            give(self._registry, prompt, answer, user_at_host())
+            give(self._registry, prompt, Given(answer=answer), user_at_host())
         except MamError as error:
             self._printer.note(str(error))
 

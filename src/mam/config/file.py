@@ -99,6 +99,10 @@ def check_values(values: Values, file: str) -> Values:
         from mam.config.tables import OUTPUT
 
         check_table("output", OUTPUT, values["output"], file)
+    if "push" in values:
+        from mam.config.tables import PUSH
+
+        check_table("push", PUSH, values["push"], file)
     return values
 
 

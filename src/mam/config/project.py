@@ -60,10 +60,10 @@ def project_values() -> Values:
         names, do = ", ".join(ignored), "does" if len(ignored) == 1 else "do"
         _warn_once(f"{found.path} is not trusted, so its {names} {do} not count; `mam trust` changes that")
     counted = {name: value for name, value in values.items() if name not in ignored}
-    return {**counted, "rules": _without_allow(counted["rules"], found.path)} if "rules" in counted else counted
+    return {**counted, "rules": without_allow(counted["rules"], found.path)} if "rules" in counted else counted
 
 
-def _without_allow(rules: list[Values], path: str) -> list[Values]:
+def without_allow(rules: list[Values], path: str) -> list[Values]:
     """Only the user's own file may allow something, whatever the user has trusted."""
     from mam.jobs.question import ALLOW
 

@@ -42,6 +42,7 @@ class Config(Frozen):
     queue: Values = {}  # noqa: RUF012
     repos: dict[str, str] = {}  # noqa: RUF012
     output: Values = {}  # noqa: RUF012
+    push: Values = {}  # noqa: RUF012
 
 
 class Setting(Frozen):
@@ -147,6 +148,7 @@ SETTINGS = (
         name="output", kind=dict,
         meaning="What a worker stores of the output of its jobs, so that other hosts can read it.",
     ),
+    Setting(name="push", kind=dict, meaning="To which push services `mam serve` sends notifications."),
 )  # fmt: skip
 """Every key. config/tables.py and config/inbox.py describe the tables."""
 

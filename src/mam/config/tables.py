@@ -116,6 +116,15 @@ QUESTIONS = (
     ),
 )  # fmt: skip
 """The keys of the table `[questions]`."""
+PUSH = (
+    Setting(
+        name="private",
+        kind=bool,
+        meaning="Whether notifications may also go to push services with private addresses, and without TLS to this "
+        "host; false if unset.",
+    ),
+)
+"""The keys of the table `[push]`."""
 _PRICE_LIMITS = (0, 100_000)
 _PRICE_EXAMPLE = "{input = 1.25, output = 10}"
 
@@ -140,7 +149,7 @@ AGENT = (
     Setting(name="env", kind=dict, meaning="Variables that are added to its environment."),
 )
 """The keys of a table `[agents.NAME]`."""
-TABLES = {"broker": BROKER, "children": CHILDREN, "questions": QUESTIONS, "output": OUTPUT}
+TABLES = {"broker": BROKER, "children": CHILDREN, "questions": QUESTIONS, "output": OUTPUT, "push": PUSH}
 """The tables with fixed names, for `mam config`, the reference and the checks."""
 BUILT_IN = ("shell", "human")
 """Agents that no user can redefine."""

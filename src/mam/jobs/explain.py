@@ -17,6 +17,8 @@ from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mam.jobs.dependency import Dependencies
     from mam.jobs.record import Json
 
@@ -35,7 +37,7 @@ class ExplainContext(Frozen):
     ahead: int = 0
     """How many pending jobs of its label are claimed first."""
     holder: str | None = None
-    """The job that runs under its exclusive key."""
+    """The job that runs under its exclusive key; empty if the reader may not see that job."""
     pause: Pause | None = None
     needed: Dependencies = {}  # noqa: RUF012 - nothing writes into it
     last_event: Json | None = None
@@ -48,6 +50,15 @@ class ExplainContext(Frozen):
     """Whether one of them can run its agent."""
     was_claimed: bool = True
     """Whether a job of its label was ever claimed."""
+
+    def hiding(self, may_name: Callable[[str], bool]) -> ExplainContext:
+        """The same for a reader who must not learn the ids of some jobs."""
+        holder, pause = self.holder, self.pause
+        if holder is not None and not may_name(holder):
+            holder = ""
+        if pause is not None and pause.probe is not None and not may_name(pause.probe):
+            pause = pause.replace(probe="")
+        return self.replace(holder=holder, pause=pause)
 
 
 def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
@@ -114,12 +125,14 @@ def _blockers(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
         why = f" ({pause.reason})" if pause.reason else ""
         sentences.append(f"It is paused with {pause.scope}, {until}{why}.")
         if pause.probe is not None:
-            sentences.append(f"The pause ends earlier if job {pause.probe}, which is tried first, gets an answer.")
+            probe = f"job {pause.probe}" if pause.probe else "another job"
+            sentences.append(f"The pause ends earlier if {probe}, which is tried first, gets an answer.")
     host = bound_host(job)
     if host not in ("", around.host):
         sentences.append(f"It continues a conversation that is on {host}; only a worker there can claim it.")
     if around.holder is not None:
-        sentences.append(f"Job {around.holder} runs under the same exclusive key {job.exclusive!r}; only one may.")
+        holder = f"Job {around.holder}" if around.holder else "Another job"
+        sentences.append(f"{holder} runs under the same exclusive key {job.exclusive!r}; only one may.")
     return sentences
 
 

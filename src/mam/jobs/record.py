@@ -127,7 +127,7 @@ class Job(Frozen, freezes_json=True):
     questions: list[Json] = []  # noqa: RUF012
     """What it asked (mam.jobs.question): the open questions and the latest others."""
     registered_by: str | None = None
-    """The token of the server that registered it; None if it did not come over the network."""
+    """The token that registered it, as NAME.DIGITS of its digest; None if it did not come over the network."""
     unknown: Json
     """Fields of the record that this version does not know."""
 

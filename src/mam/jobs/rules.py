@@ -2,7 +2,7 @@
 
 A rule names an agent, a tool and the first words of a command; what it does not name matches anything. `allow` is
 strict: it matches a command only if a shell would run exactly its words. `deny` and `ask` also look at each part of a
-command line, so that `cd x && git push` meets a rule about `git push`.
+command line, so that `cd x && git push`, `sudo git push` and `sh -c "git push"` meet a rule about `git push`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from mam.jobs.question import Draft, Question
     from mam.jobs.record import Job, Json
@@ -31,11 +31,24 @@ REASON_LIMIT = 1000
 _FIELDS = ("do", "agent", "tool", "argv", "reason")
 _OPERATORS = re.compile(r"[;&|<>()$`\n\r\\{}!]")
 """Whatever could make a shell run something else than the words of the line; also inside quotes, to be safe."""
+_SETS_VARIABLE = re.compile(r"[A-Za-z_]\w*\+?=")
 _PARTS = re.compile(r"&&|\|\||[;&|\n\r()`{}]|\$\(")
 _SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
+_SHELL_PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
+"""Where a shell of this name is the shell. An agent can write another program of the name elsewhere."""
+_WRAPPERS = (
+    "sudo", "doas", "env", "command", "builtin", "exec", "eval", "nohup", "nice", "ionice", "time", "timeout", "setsid",
+    "stdbuf", "xargs", "if", "then", "else", "do", "while", "until", "!",
+)  # fmt: skip
+"""Words that run the command after them."""
+_DEPTH = 4
+"""Shells within shells in which a denial still looks."""
+_FOREIGN = "mcp__"
+"""Begins the tools of MCP servers, whose inputs mean what the server wants."""
 _PLACES = ("file_path", "filePath", "notebook_path", "path", "url")
 """The names under which tools say what they work on."""
-_REMARKS = ("command", "cmd", "description", "timeout")
+_COMMANDS = ("command", "cmd")
+_REMARKS = (*_COMMANDS, "description", "timeout")
 """What may differ between two uses of the same command, or is compared as words."""
 
 
@@ -91,14 +104,14 @@ def first_match(rules: Iterable[Rule], agent: str, draft: Draft) -> Rule | None:
 def _matches(rule: Rule, agent: str, draft: Draft) -> bool:
     if rule.agent is not None and rule.agent != agent:
         return False
-    has_command = _command_of(draft.input) is not None
+    has_command = draft.input is not None and not draft.input.keys().isdisjoint(_COMMANDS)
     if rule.tool is not None and not _is_tool(rule.tool, draft.tool, has_command=has_command):
         return False
     if rule.do == ALLOW:
         # A tool that runs commands is allowed by its plain commands only.
         words = plain_words(draft.input) if has_command else None
         return words is not None and _begins(words, rule.argv) if has_command or rule.argv else True
-    return any(_begins(words, rule.argv) for words in _parts(draft.input)) if rule.argv else True
+    return any(_begins(words, rule.argv) for words in _commands_in(draft.input)) if rule.argv else True
 
 
 def _is_tool(named: str, tool: str | None, *, has_command: bool) -> bool:
@@ -113,16 +126,23 @@ def _begins(words: Sequence[str], prefix: Sequence[str]) -> bool:
 
 
 def _command_of(given: Json | None) -> str | list[str] | None:
-    """What a tool would run: a line for a shell, or the words of a program."""
-    command = None if given is None else given.get("command", given.get("cmd"))
+    """What a tool would run: a line for a shell, or the words of a program. None if it is not clear."""
+    named = [] if given is None else [given[name] for name in _COMMANDS if name in given]
+    command = named[0] if len(named) == 1 else None
     if isinstance(command, str):
         return command
     if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
         return None
-    is_shell = command[0].rpartition("/")[2] in _SHELLS
-    if is_shell and len(command) == 3 and command[1].startswith("-") and command[1].endswith("c"):
-        return str(command[2])
-    return command
+    script = script_for_shell(command)
+    return command if script is None else script
+
+
+def script_for_shell(words: Sequence[object]) -> str | None:
+    """The line that a shell gets from these words: `bash -lc LINE`. None for any other program."""
+    if len(words) != 3 or words[1] not in ("-c", "-lc"):
+        return None
+    place, slash, name = str(words[0]).rpartition("/")
+    return str(words[2]) if name in _SHELLS and place + slash in _SHELL_PLACES else None
 
 
 def plain_words(given: Json | None) -> list[str] | None:
@@ -147,14 +167,38 @@ def _split(line: str) -> list[str]:
         return []
 
 
-def _parts(given: Json | None) -> list[list[str]]:
-    """Every command that a line seems to contain, as words; as a whole first."""
-    command = _command_of(given)
-    if command is None:
-        return []
-    if isinstance(command, list):
-        return [command]
-    return [_split(part) or part.split() for part in [command, *_PARTS.split(command)] if part.strip()]
+def _commands_in(given: Json | None) -> Iterator[Sequence[str]]:
+    """Every command that the input seems to contain, as words, for rules that deny or ask. They may find too many."""
+    for name in _COMMANDS:
+        command = None if given is None else given.get(name)
+        if isinstance(command, str):
+            yield from _in_line(command)
+        elif isinstance(command, list):
+            yield from _in_words([str(word) for word in command])
+
+
+def _in_line(line: str, depth: int = 0) -> Iterator[Sequence[str]]:
+    for part in [line, *_PARTS.split(line)]:
+        yield from _in_words(_split(part) or part.split(), depth)
+
+
+def _in_words(words: Sequence[str], depth: int = 0) -> Iterator[Sequence[str]]:
+    """The words themselves, without the directory of the program, and what they run: behind variables, behind `sudo`
+    and the like, and in the line for a shell."""
+    words = words[next((at for at, word in enumerate(words) if not _SETS_VARIABLE.match(word)), len(words)) :]
+    if not words:
+        return
+    yield words
+    program = words[0].rpartition("/")[2]
+    yield [program, *words[1:]]
+    if depth == _DEPTH:
+        return
+    if program in _WRAPPERS:
+        for at in range(1, min(len(words), WORDS_LIMIT)):
+            yield from _in_words(words[at:], _DEPTH)
+    if program in (*_SHELLS, *_WRAPPERS):
+        for word in words[1:]:
+            yield from _in_line(word, depth + 1)
 
 
 # -- always ----------------------------------------------------------------------------------------------------------
@@ -174,12 +218,12 @@ def sameness(tool: str | None, given: Json | None) -> tuple[object, ...] | None:
     """What two uses of a tool must share for `always`; None if `always` cannot cover it."""
     if tool is None or given is None:
         return None
-    if _command_of(given) is not None:
+    if not given.keys().isdisjoint(_COMMANDS):
         words = plain_words(given)
         more = {name: value for name, value in given.items() if name not in _REMARKS}
         return None if words is None else (tool, *words, _as_text(more))
     place = next((given[name] for name in _PLACES if isinstance(given.get(name), str)), None)
-    if place is not None:
+    if place is not None and not tool.startswith(_FOREIGN):
         return tool, "at", place
     return tool, "with", _as_text(given)
 

@@ -1,7 +1,8 @@
 """Whether this process runs inside an agent: some commands are for a person only.
 
-Under one user id this is a safeguard and not a security boundary (SECURITY.md): an agent that wants to can hide its
-environment.
+Under one user id this is a safeguard and not a security boundary (SECURITY.md): an agent that wants to can leave its
+process tree. On Linux, forking twice and clearing the environment does not suffice, because the orphans of an agent
+become children of its keeper.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import os
 from mam.errors import Refused
 from mam.machine.environment import MARK, SOCKET
 
+GUARDIAN, KEEPER = "mam-guardian", "mam-keeper"
+"""The names of the processes that start agents and adopt their orphans."""
 _LONGEST_CHAIN = 64
 _VARIABLES = (SOCKET, MARK, "MAM_SESSION_DIR")
+_MARKS = tuple(f"{name}=".encode() for name in _VARIABLES)
 
 
 def check_outside_agents(verb: str) -> None:
@@ -22,17 +26,16 @@ def check_outside_agents(verb: str) -> None:
 
 
 def is_inside_agent() -> bool:
-    """Whether this process or one of its ancestors has the environment of a job."""
+    """Whether this process or one of its ancestors has the environment of a job, or is the keeper of an agent."""
     if any(os.environ.get(name) for name in _VARIABLES):
         return True
     pid = os.getppid()
     for _ in range(_LONGEST_CHAIN):
         if pid <= 1:
             return False
-        environment, parent = _environment(pid), _parent(pid)
-        if any(f"{name}=".encode() in environment for name in _VARIABLES):
+        if any(line.startswith(_MARKS) for line in _environment(pid).split(b"\0")) or _name(pid) in (GUARDIAN, KEEPER):
             return True
-        pid = parent
+        pid = _parent(pid)
     return False
 
 
@@ -58,6 +61,14 @@ def _environment(pid: int) -> bytes:
             return file.read()
     except OSError:
         return b""
+
+
+def _name(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().rstrip("\n")
+    except OSError:
+        return ""
 
 
 def _parent(pid: int) -> int:

@@ -13,7 +13,7 @@ from mam.stores.port import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from mam.jobs.activity import State
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 CANDIDATES_SHOWN = 10
 FEW_JOBS = 50
 """How many jobs of a label mam reads to see whether it was ever served."""
+MANY_JOBS, COUNTED_MS = 100_000, 10_000
+"""Counts of so many jobs are kept for this long."""
 
 
 class ReadingRegistry:
@@ -34,6 +36,7 @@ class ReadingRegistry:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._counted: tuple[int, dict[str, int]] | None = None
 
     def resolve(self, text: str) -> str:
         """The one job id that begins with `text`. An exact match wins over longer ids."""
@@ -68,6 +71,15 @@ class ReadingRegistry:
         kept = self.store.archived(found.job_id) if found.status.ended else None
         return self.store.events(found.job_id) if kept is None else kept.events
 
+    def counts(self) -> dict[str, int]:
+        """The number of jobs of each status. Counting very many takes long, so those may be some seconds old."""
+        now_ms = self.store.clock.now().wall_ms
+        if self._counted is not None and 0 <= now_ms - self._counted[0] < COUNTED_MS:
+            return self._counted[1]
+        found = self.store.counts()
+        self._counted = (now_ms, found) if sum(found.values()) >= MANY_JOBS else None
+        return found
+
     def select(self, query: Query) -> Iterator[Job]:
         return self.store.select(query)
 
@@ -83,11 +95,15 @@ class ReadingRegistry:
         found = (kept.job for kept in self.store.archive_contents(newest_first=True))
         return (job for job in found if matches(query, job))
 
-    def explain(self, job: str) -> tuple[Job, list[str]]:
+    def explain(self, job: str, may_name: Callable[[str], bool] | None = None) -> tuple[Job, list[str]]:
+        """The sentences name no job for which `may_name` is false."""
         from mam.jobs.explain import explain
 
         found = self.get(job)
-        return found, explain(found, self.store.clock.now(), self._around(found))
+        around = self._around(found)
+        if may_name is not None:
+            around = around.hiding(may_name)
+        return found, explain(found, self.store.clock.now(), around)
 
     def hindrances(self, job: Job) -> list[str]:
         """Only what keeps it from running now."""
@@ -130,11 +146,11 @@ class ReadingRegistry:
         newest = list(islice(self.store.select(Query(label=label)), FEW_JOBS + 1))
         return len(newest) > FEW_JOBS or any(job.attempt for job in newest)
 
-    def overview(self, job: str) -> Overview:
+    def overview(self, job: str, may_name: Callable[[str], bool] | None = None) -> Overview:
         """Everything about a job that a person asks for first."""
         from mam.jobs.overview import Overview
 
-        found, why = self.explain(job)
+        found, why = self.explain(job, may_name)
         children = self.store.children(found.job_id)
         relatives = [
             self._relative("retry_of", found.retry_of),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import os
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,8 +15,9 @@ from mam.serve.endpoint import endpoints
 from mam.serve.hardening import Hardening
 from mam.serve.login import login_routes
 from mam.serve.mcp_endpoint import mcp_routes
+from mam.serve.notifying import notify_browsers
 from mam.serve.pages.routes import page_not_found, page_routes
-from mam.serve.pages.static_files import PageFiles
+from mam.serve.pages.static_files import STATIC, PageFiles
 from mam.serve.problems import TITLES, Problem, facts_of, problem_response
 from mam.serve.routes import ROUTES
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from mam.serve.server import Server
 
-STATIC = os.path.join(os.path.dirname(__file__), "static")
 GZIP_FROM = 1000
 
 
@@ -37,10 +37,12 @@ def create_app(server: Server) -> Starlette:
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         server.hub.start()
+        notifying = asyncio.create_task(notify_browsers(server))
         try:
             yield
         finally:
             server.hub.stop()
+            await notifying
 
     async def problem(_request: Request, error: Exception) -> Response:
         if isinstance(error, HTTPException):

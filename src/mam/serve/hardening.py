@@ -68,6 +68,8 @@ class Hardening:
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
+        if len(headers.getlist("host")) > 1:
+            raise Problem(400, "The request names two hosts.")
         if not self._is_own_host(host):
             why = f"This server does not answer for the host {host[:80]!r}; `mam serve --public-url` names another one."
             raise Problem(421, why)

@@ -17,6 +17,7 @@ from mam.access.credentials import SESSION_DAYS, close_session, exchange_code
 from mam.errors import NotLoggedIn
 from mam.serve.auth import caller_of, viewer_of
 from mam.serve.pages.environment import render
+from mam.serve.problems import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,12 +85,22 @@ async def form_fields(request: Request, *names: str) -> tuple[str, ...]:
 
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         return ("",) * len(names)
-    data = await request.body()
+    data = await _small_body(request)
     try:
-        fields = parse_qs(data[:FORM_LIMIT].decode(), keep_blank_values=True, max_num_fields=100)
+        fields = parse_qs(data.decode(), keep_blank_values=True, max_num_fields=100)
     except ValueError:
         return ("",) * len(names)
     return tuple(fields.get(name, [""])[0] for name in names)
+
+
+async def _small_body(request: Request) -> bytes:
+    """Callers that are not logged in make the server keep no more than this."""
+    data = b""
+    async for piece in request.stream():
+        data += piece
+        if len(data) > FORM_LIMIT:
+            raise Problem(413, f"The form has more than {FORM_LIMIT:,} bytes.")
+    return data
 
 
 def csrf_token(server: Server, request: Request) -> str:

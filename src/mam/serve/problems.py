@@ -104,12 +104,17 @@ def facts_of(error: Exception) -> ProblemFacts:
         more = {name: error.facts[name] for name in ("job", "attempt") if isinstance(error.facts.get(name), (str, int))}
         headers = {"www-authenticate": 'Bearer realm="mam"'} if status == 401 else {}
         return ProblemFacts(
-            status=status, kind=type(error).__name__, detail=str(error), exit_code=error.exit_code, headers=headers,
-            more=more,
+            status=status, kind=type(error).__name__, detail=_without_address(error), exit_code=error.exit_code,
+            headers=headers, more=more,
         )  # fmt: skip
     if isinstance(error, OSError):
         return ProblemFacts(status=503, kind="SystemError", detail="The system refused this.", exit_code=9)
     return ProblemFacts(status=500, kind="Bug", detail="This is a bug in mam; its log has the name.", exit_code=1)
+
+
+def _without_address(error: MamError) -> str:
+    """Callers over the network learn no path and no host of the store."""
+    return str(type(error)(**{**error.facts, "store": "this store"}) if "store" in error.facts else error)
 
 
 def problem_response(facts: ProblemFacts, prefix: str = "") -> Response:

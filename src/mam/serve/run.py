@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import signal
 import socket
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     """An application and the socket at which it listens."""
 
 BACKLOG = 512
+FILES_WANTED = 4 * CONNECTION_LIMIT
 SEND_BUFFER = 1 << 18
 """Bytes that the kernel keeps for a reader. It would keep megabytes for each of a thousand slow ones."""
 
@@ -61,6 +63,7 @@ def serve(server: Server, listening: socket.socket, ready: Callable[[], None], m
     """Runs until SIGTERM or SIGINT. `ready` is called when requests are answered; `more` are other listeners of the
     same process."""
     listeners: list[Listener] = [(create_app(server), listening), *more]
+    _allow_connections()
 
     async def run() -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -69,6 +72,14 @@ def serve(server: Server, listening: socket.socket, ready: Callable[[], None], m
         await run_listeners(server, listeners, ready, stop)
 
     asyncio.run(run())
+
+
+def _allow_connections() -> None:
+    """Room for all connections and for the files of the store; systems often allow 1,024 files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def run_listeners(
@@ -84,11 +95,21 @@ async def run_listeners(
         await asyncio.sleep(0.005)
     if all(one.started for one in running):
         ready()
+        renewals = asyncio.create_task(_follow_renewals(server.settings, running))
         await stop.wait()
+        renewals.cancel()
     server.hub.stop()  # which ends streams and waits
     for one in running:
         one.should_exit = True
     await asyncio.gather(*tasks)
+
+
+async def _follow_renewals(settings: ServeSettings, running: Sequence[_Uvicorn]) -> None:
+    from mam.serve.tls import follow_renewals
+
+    contexts = [one.config.ssl for one in running if one.config.ssl is not None]
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        await follow_renewals(settings.tls_cert, settings.tls_key, contexts)
 
 
 class _Uvicorn(uvicorn.Server):

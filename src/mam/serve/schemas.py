@@ -18,7 +18,6 @@ SECONDS_LIMIT = 2**31 - 1
 WAIT_LIMIT = 300
 NAMES_LIMIT = 100
 
-STATUS_PATTERN = r"^[A-Za-z_]{1,20}$"
 JOB_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0][^\x00-\x1f\x7f-\x9f]*$"
 """One line that is not blank."""

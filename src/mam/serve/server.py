@@ -13,6 +13,7 @@ from mam.access.credentials import find_viewer
 from mam.access.registry import AuthorizedRegistry
 from mam.errors import NotLoggedIn
 from mam.jobs.credential import SESSION, TOKEN
+from mam.push.sending import Sender
 from mam.serve.failures import FailureLimit
 from mam.serve.hub import JournalHub
 from mam.serve.settings import THREADS
@@ -45,6 +46,7 @@ class Server:
         self.sessions = sessions
         """Opens the directory of live sessions of this host; None if there is none."""
         self.hub = JournalHub(registry)
+        self.sender = Sender(registry, contact=settings.contact, allow_private=bool(config.push.get("private", False)))
         self.failed_logins = FailureLimit(most=10, seconds=600.0)
         self.failed_tokens = FailureLimit(most=100, seconds=60.0)
         self._defaults = job_defaults(config)

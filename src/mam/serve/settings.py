@@ -62,6 +62,11 @@ class ServeSettings(Frozen):
         """Whether browsers reach the server over https, so that a cookie can be limited to that."""
         return self.url.startswith("https://")
 
+    @property
+    def contact(self) -> str:
+        """How push services reach the one who sends to them; they ask for an https address or one for mail."""
+        return self.url if self.is_https else f"mailto:mam@{self.host if not self.is_wildcard else 'localhost'}"
+
 
 def check_settings(given: ServeSettings) -> ServeSettings:
     """The settings in their normal form; BadInput in one sentence."""

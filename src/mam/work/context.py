@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from mam.agent_table import CODING_AGENTS
+from mam.config.rule_files import RuleFiles
 from mam.errors import AgentNotFound
 from mam.jobs.draft import HUMAN
 from mam.jobs.lease import LOCAL_SECONDS
@@ -13,7 +14,7 @@ from mam.machine.environment import agent_environment
 from mam.util.state_dir import make_private
 from mam.work.adapters import installed_agents, load_adapter
 from mam.work.asking.in_worker import WorkerAsker
-from mam.work.asking.policy import policy_of
+from mam.work.asking.policy import PERMISSION_SECONDS, Policy
 from mam.work.door.server import Door, DoorServer
 from mam.work.host_checks import Backoff
 from mam.work.masking import known_secrets
@@ -60,6 +61,10 @@ class WorkerContext:
         show: Callable[[str], None] = lambda _text: None,
     ) -> None:
         grants = children_grants(config)
+        self._complained = ""
+        self._is_store_away = False
+        self._say = say
+        self._show = show
         self.registry = registry
         self.work_directory = make_private(work_directory)
         self.mark = store_mark(self.work_directory)
@@ -79,7 +84,11 @@ class WorkerContext:
         self._environ = dict(os.environ)
         """Copied once: Python decodes every name and value at each access."""
         secrets = known_secrets(self._environ)
-        self._policy = policy_of(config, secrets, is_live=session is not None)
+        usual_seconds = PERMISSION_SECONDS if session is None else None
+        self._policy = Policy(
+            permission_seconds=config.questions.get("deadline_seconds", usual_seconds),
+            rules=rule_files(config, self.say_once).now, secrets=tuple(secrets),
+        )  # fmt: skip
         self.door_server = DoorServer(
             registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants, policy=self._policy
         )  # fmt: skip
@@ -88,10 +97,6 @@ class WorkerContext:
         self._config = config
         self._default_agent = default_agent
         self.uploader = Uploader(registry.store, output_settings(config.output), secrets)
-        self._complained = ""
-        self._is_store_away = False
-        self._say = say
-        self._show = show
 
     def attempt(self, job: Job) -> Attempt:
         if self.session is None:
@@ -172,6 +177,14 @@ class WorkerContext:
         self.pid_file.close()
         if self.session is not None:
             self.session.close()
+
+
+def rule_files(config: Config, say: Callable[[str], None]) -> RuleFiles:
+    """The rules are read when the worker begins, before an agent can change a project's file."""
+    files = RuleFiles(say)
+    if config.rules:
+        files.now()
+    return files
 
 
 def children_grants(config: Config) -> Grants:

@@ -57,15 +57,24 @@ def whole_text(asked: Asked, width: int = WIDTH) -> str:
 
 def whole_lines(question: Question, width: int) -> list[StyledLine]:
     """The same, styled. Long lines are folded and never cut."""
+    return [*text_lines(question, width), *answer_lines(question, width)]
+
+
+def text_lines(question: Question, width: int) -> list[StyledLine]:
+    """What is asked."""
     lines: list[StyledLine] = []
     for line in asked_lines(question):
         style = _STYLES[line.mark] if question.tool is not None else ""
         mark = line.mark if line.mark in (REMOVED, ADDED) else ""
         lines += _folded(f"{mark}{_visible(line.text)}", style, width)
-    if question.choices:
-        lines.append([("Choices:", "bold")])
-        for choice in question.choices:
-            lines += _folded(f"- {_visible(choice)}", "", width)
+    return lines
+
+
+def answer_lines(question: Question, width: int, keys: str = "") -> list[StyledLine]:
+    """The choices, the first ones with these keys, and the deadline."""
+    lines: list[StyledLine] = [[("Choices:", "bold")]] if question.choices else []
+    for at, choice in enumerate(question.choices):
+        lines += _folded(f"{keys[at] if at < len(keys) else '-'} {_visible(choice)}", "", width)
     if question.ends is not None:
         lines += _folded(
             f"Without an answer by {question.ends.expires_at}: {_visible(question.default)}.", "dim", width

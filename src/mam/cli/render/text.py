@@ -15,9 +15,11 @@ __all__ = ["first_line", "json_safe", "many_lines", "nearest", "one_line"]
 
 def json_safe(json_text: str) -> str:
     """Escapes unsafe characters, which JSON can contain only inside strings."""
-    if json_text.isprintable():
+    if json_text.isascii() and json_text.isprintable():
         return json_text
-    return re.sub(f"(?![\n])[{UNSAFE}]", lambda found: f"\\u{ord(found[0]):04x}", json_text)
+    import json
+
+    return re.sub(f"(?![\n])[{UNSAFE}]", lambda found: json.dumps(found[0])[1:-1], json_text)
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:

@@ -31,6 +31,8 @@ def _what(event: str, line: Line) -> str:
         return ", ".join(map(str, line.get("after") or {}))
     if event in ("asked", "answered", "withdrawn"):
         return _question(line)
+    if event == "notified":
+        return f"{line.get('notice')} to {line.get('to')}: {line.get('outcome')}"
     if event == "decided":
         facts = [str(line[name]) for name in ("answer", "tool", "what") if line.get(name)]
         return f"{' '.join(facts)} ({line.get('rule')})"

@@ -14,7 +14,6 @@ shows the whole question first.
 
 from __future__ import annotations
 
-import os
 import sys
 
 from mam import questions
@@ -29,6 +28,7 @@ from mam.jobs.question import PERMISSION, open_questions
 from mam.jobs.question_acts import Answer
 from mam.jobs.status import RUNNING
 from mam.machine.agent_tree import check_outside_agents
+from mam.machine.person import user_at_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def run(options: Options) -> int:
     question = asked.question
     given = Answer(
         number=question.number, attempt=question.attempt, digest=options.digest or question.digest, answer=answer,
-        by=answerer(), reason=reason,
+        by=user_at_host(), reason=reason,
     )  # fmt: skip
     closed = questions.answer(registry, asked.job.job_id, given)
     if options.json:
@@ -91,22 +91,11 @@ def _answer_job(options: Options, registry: Registry, job: Job, reason: str | No
     answer = " ".join(options.words[1:])
     if not answer:
         answer = _read_answer(f"`mam answer {job.job_id[:8]} TEXT`", "TEXT|deny")
-    given = HumanAnswer(answer=check_text("answer", answer, TEXT_LIMIT), by=answerer(), seen=job, reason=reason)
+    given = HumanAnswer(answer=check_text("answer", answer, TEXT_LIMIT), by=user_at_host(), seen=job, reason=reason)
     ended = questions.answer_human(registry, given)
     line = "reported; the worker checks it now" if ended.status == RUNNING else ended.status
     print_job(ended, as_json=options.json, line=line)
     return 0
-
-
-def answerer() -> str:
-    """user@host of the person at this terminal."""
-    import getpass
-
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{os.uname().nodename}"
 
 
 def _show(asked: Asked) -> None:

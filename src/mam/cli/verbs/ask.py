@@ -115,4 +115,4 @@ def _ask(registry: AnyRegistry, job: Job, draft: Draft, fence: Fence) -> tuple[A
             registry = registry.open_store(refusal)
     store = registry
     asked = questions.ask(store, job.job_id, draft, attempt=fence["attempt"] or 0, claim_id=fence["claim_id"])
-    return asked, lambda timeout: questions.wait_for_answer(store, asked, timeout)
+    return asked, lambda timeout: questions.wait_for_answer(store, asked, timeout, fence)

@@ -56,6 +56,7 @@ def run(options: Options) -> int:
     from mam.serve.server import Server
 
     settings, config = _settings(options), load_config()
+    _check_certificate(settings)
     listening = bind(settings)
     settings = settings.replace(port=listening.getsockname()[1])
     registry = registry_of(options, create=True, config=config)
@@ -94,6 +95,13 @@ def _settings(options: Options) -> ServeSettings:
             public_url=options.public_url, behind_proxy=options.behind_proxy,
         )
     )  # fmt: skip
+
+
+def _check_certificate(settings: ServeSettings) -> None:
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        from mam.serve.tls import check_certificate
+
+        check_certificate(settings.tls_cert, settings.tls_key)
 
 
 def _announce(server: object, options: Options) -> None:

@@ -8,17 +8,17 @@ import time
 from rich.console import Console
 from rich.text import Text
 
-from mam.cli.answer_prompt import AnswerPrompt, give, prompt_for
-from mam.cli.render.question import short_id
+from mam.cli.answer_prompt import Given
 from mam.cli.render.text import first_line, one_line
-from mam.cli.watch.answering import answer_footer, question_lines
+from mam.cli.watch.answering import QuestionOnScreen, answer, question_lines, question_of
 from mam.cli.watch.details import details
 from mam.cli.watch.job_list import JobList
 from mam.cli.watch.journal_follower import FollowerFailed, JournalFollower, Loaded, NewEntries, Unavailable
-from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, PAGE_DOWN, PAGE_UP, UP
+from mam.cli.watch.keys import DOWN, ENTER, ESCAPE, PAGE_DOWN, PAGE_UP, PASTE, PASTED, UP
 from mam.cli.watch.model import Model
 from mam.cli.watch.terminal import Terminal
-from mam.errors import MamError
+from mam.errors import BadInput, MamError
+from mam.jobs.question import ALLOW, ALWAYS
 from mam.machine.person import user_at_host
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mam.cli.watch.journal_follower import Notification
     from mam.jobs.pause import Pause
     from mam.jobs.record import Job
+    from mam.questions import Asked
     from mam.registry import Registry
     from mam.stores.port import Query
 
@@ -34,6 +35,8 @@ TICK_SECONDS = 1.0
 DRAW_INTERVAL_SECONDS = 0.1
 """The least time between two drawings."""
 MESSAGE_SECONDS = 8.0
+
+_STEPS = {UP: -1, "k": -1, DOWN: 1, "j": 1, PAGE_UP: -10, PAGE_DOWN: 10}
 
 HINTS = (
     ("↑↓", "select"), ("⏎", "open"), ("a", "answer"), ("c", "cancel"), ("r", "retry"), ("s", "seen"), ("?", "help"),
@@ -55,8 +58,8 @@ KEYS
 
   ↑ ↓ j k     select            PgUp PgDn g G   page, start, end
   Enter, o    open the job; unfold a label or “more” (Esc folds)
-  a           answer the question of the job: it is shown whole, and the last
-              line names a key for each answer
+  a           answer the question of the job: the last line names the keys, also
+              those to type a text or a reason, and to unfold a long question
   c           cancel the job, after a question
   r           retry an ended job
   s           mark a failure as seen, which takes it out of “needs you”
@@ -88,8 +91,12 @@ class Screen:
         self._opened: str | None = None
         self._scroll = 0
         self._help = False
-        self._asked: Job | AnswerPrompt | None = None
+        self._asked: Job | QuestionOnScreen | None = None
         """What the next key answers: whether to cancel a job, or a question of a job."""
+        self._shown: Asked | None = None
+        self._hidden = 0
+        """The question that is on the screen, and how many of its lines are folded."""
+        self._is_pasting = False
         self._message: tuple[str, str, float] | None = None
         self._problem: str | None = None
         self._loaded = False
@@ -149,10 +156,14 @@ class Screen:
         for key in keys:
             self._dirty = True
             before = self._asked
-            if self._press(key):
+            if key in (PASTE, PASTED):
+                self._is_pasting = key == PASTE
+            elif self._press(key):
                 return True
-            if self._asked is not before and self._asked is not None:
-                # Keys typed or pasted before the question appeared do not answer it.
+            is_typing = isinstance(self._asked, QuestionOnScreen) and self._asked.typed is not None
+            if self._asked is not before and not is_typing:
+                # Keys typed or pasted before a question appeared do not answer it, and those after an answer are not
+                # commands.
                 self._terminal.discard_keys()
                 break
         return False
@@ -160,8 +171,12 @@ class Screen:
     def _press(self, key: str) -> bool:
         """Whether the key quits."""
         self._message = None
-        if self._asked is not None:
-            self._answer(key)
+        if isinstance(self._asked, QuestionOnScreen):
+            self._answer_question(self._asked, key)
+        elif self._is_pasting:
+            return False
+        elif self._asked is not None:
+            self._answer(self._asked, key)
         elif self._help:
             self._help = False
         elif key == "?":
@@ -189,11 +204,10 @@ class Screen:
 
     def _press_opened(self, key: str) -> None:
         assert self._opened is not None
-        steps = {UP: -1, "k": -1, DOWN: 1, "j": 1, PAGE_UP: -10, PAGE_DOWN: 10}
         if key in ("q", ESCAPE):
             self._opened = None
-        elif key in steps:
-            self._scroll = max(0, self._scroll + steps[key])
+        elif key in _STEPS:
+            self._scroll = max(0, self._scroll + _STEPS[key])
         elif key == "a":
             self._open_question(self._opened)
         elif key in ("c", "r", "s"):
@@ -202,14 +216,14 @@ class Screen:
     def _open_question(self, job_id: str) -> None:
         """Opens the page of the job, which shows the whole question, and waits for the key of an answer."""
         try:
-            prompt = prompt_for(self._registry.store.get(job_id))
+            shown = question_of(self._registry.store.get(job_id))
         except MamError as error:
             self._show_message(str(error), "red")
             return
-        if prompt is None:
+        if shown is None:
             self._show_message(f"{job_id[:8]} asks nothing", "yellow")
             return
-        self._opened, self._asked = job_id, prompt
+        self._opened, self._asked = job_id, shown
         self._scroll = 0
 
     def _act(self, key: str, job_id: str) -> None:
@@ -229,13 +243,8 @@ class Screen:
         except MamError as error:
             self._show_message(str(error), "red")
 
-    def _answer(self, key: str) -> None:
-        asked = self._asked
-        if isinstance(asked, AnswerPrompt):
-            self._answer_question(asked, key)
-            return
-        job, self._asked = asked, None
-        assert job is not None
+    def _answer(self, job: Job, key: str) -> None:
+        self._asked = None
         if key not in ("y", "Y"):
             self._show_message(f"{job.job_id[:8]} continues")
             return
@@ -245,19 +254,29 @@ class Screen:
         except MamError as error:
             self._show_message(str(error), "red")
 
-    def _answer_question(self, prompt: AnswerPrompt, key: str) -> None:
-        """Keys that move still do; any other key leaves the question open."""
-        steps = {UP: -1, "k": -1, DOWN: 1, "j": 1, PAGE_UP: -10, PAGE_DOWN: 10}
-        if key in steps:
-            self._scroll = max(0, self._scroll + steps[key])
+    def _answer_question(self, shown: QuestionOnScreen, key: str) -> None:
+        """Keys that move still do; a key without a meaning leaves the question open."""
+        if self._shown is not shown.asked:
+            return  # it has not been drawn yet
+        if shown.typed is None and key in _STEPS:
+            self._scroll = max(0, self._scroll + _STEPS[key])
             return
-        self._asked = None
-        if key not in prompt.keys:
-            self._show_message(f"{short_id(prompt.asked)} stays open", "yellow")
+        after = shown.press(key, is_pasted=self._is_pasting)
+        if not isinstance(after, Given):
+            self._asked = after
+            if after is None:
+                self._show_message(f"{shown.name} stays open", "yellow")
+            return
+        if self._hidden and after.answer in (ALLOW, ALWAYS):
+            self._show_message(f"f shows the {self._hidden:,} lines that you have not seen", "yellow")
             return
         try:
-            self._show_message(give(self._registry, prompt, prompt.keys[key], user_at_host()))
+            message = answer(self._registry, shown, after, user_at_host())
+            self._asked = None
+            self._show_message(message)
         except MamError as error:
+            if not isinstance(error, BadInput):  # the answer can be corrected
+                self._asked = None
             self._show_message(str(error), "red")
 
     def _show_message(self, words: str, style: str = "green") -> None:
@@ -271,7 +290,9 @@ class Screen:
         room = max(1, height - 3)
         lines = [self._header(width), Text(), *self._body(console, width, room)[:room]]
         lines += [Text()] * (height - 1 - len(lines))
-        lines = [*lines[: max(0, height - 1)], self._footer()]
+        lines = [*lines[: max(0, height - 1)], self._footer(width)]
+        if isinstance(self._asked, QuestionOnScreen) and (message := self._fresh_message()) is not None:
+            lines[-2:-1] = [message]
         self._terminal.show([render_line(console, line, width) for line in lines[-height:]])
 
     def _body(self, console: Console, width: int, room: int) -> list[Text]:
@@ -289,8 +310,9 @@ class Screen:
         assert self._opened is not None
         try:
             lines = details(self._registry, self._opened, console, room)
-            if isinstance(self._asked, AnswerPrompt):
-                lines = [*question_lines(self._asked.asked, console.width), *lines]
+            if isinstance(self._asked, QuestionOnScreen):
+                question, self._hidden = question_lines(self._asked, console.width, room)
+                lines, self._shown = [*question, *lines], self._asked.asked
         except MamError as error:
             return [Text(f"  {one_line(str(error))}", style="red")]
         self._scroll = min(self._scroll, max(0, len(lines) - room))
@@ -315,15 +337,21 @@ class Screen:
         left.truncate(max(0, spare), overflow="ellipsis", pad=True)
         return Text.assemble(left, "  ", right) if spare > 0 else right
 
-    def _footer(self) -> Text:
-        if isinstance(self._asked, AnswerPrompt):
-            return answer_footer(self._asked)
+    def _fresh_message(self) -> Text | None:
+        if self._message is None or self._message[2] <= time.monotonic():
+            return None
+        return Text(self._message[0], style=self._message[1])
+
+    def _footer(self, width: int) -> Text:
+        if isinstance(self._asked, QuestionOnScreen):
+            return self._asked.footer(width, self._hidden)
         if self._asked is not None:
             job = self._asked
             question = f"cancel {job.job_id[:8]}, {job.status}: {first_line(job.prompt)[:60]}"
             return Text.assemble(("y/n ", "bold red"), (question, "bold"))
-        if self._message is not None and self._message[2] > time.monotonic():
-            return Text(self._message[0], style=self._message[1])
+        message = self._fresh_message()
+        if message is not None:
+            return message
         if self._problem is not None:
             return Text(f"cannot read the store: {one_line(self._problem)}", style="bold red")
         hints = (("any key", "back"),) if self._help else OPEN_HINTS if self._opened is not None else self._hints

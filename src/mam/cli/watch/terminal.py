@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Self
 
-# The alternate screen without cursor and line wrapping, and back.
-_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
-_LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+# The alternate screen without cursor and line wrapping, with marks around what is pasted; and back.
+_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[2J"
+_LEAVE = "\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 _ESCAPE_SECONDS = 0.05
 """How long to wait for the rest of an escape sequence."""
 

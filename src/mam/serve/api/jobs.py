@@ -6,20 +6,19 @@ from urllib.parse import urlencode
 
 from mam.access.grant import READ, SUBMIT
 from mam.access.reading import PAGE_LIMIT
-from mam.errors import BadInput, Refused, UnknownStatus
+from mam.errors import Refused
 from mam.jobs.input_rules import NAME_LIMIT
-from mam.jobs.status import parse_status
+from mam.jobs.status import Status
 from mam.registry.listing import JobFilter, check_filter
 from mam.serve.api.shown import job_answer, summary_json
 from mam.serve.call import Answer
 from mam.serve.route import Param, Route
-from mam.serve.schemas import JOB, STATUS_PATTERN, WAIT_LIMIT, flag, name, ref, several, text, when, whole
+from mam.serve.schemas import JOB, STATUSES, WAIT_LIMIT, flag, name, ref, several, text, when, whole
 from mam.stores.port import Query
 from mam.util.human_time import parse_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mam.jobs.status import Status
     from mam.serve.call import Call
 
 SEE = (READ, SUBMIT)
@@ -27,7 +26,7 @@ SEE = (READ, SUBMIT)
 DEFAULT_LIMIT = 50
 
 FILTERS = (
-    Param(name="status", schema=several({**text(20, "", pattern=STATUS_PATTERN), "format": "mam-status"}, "", 20),
+    Param(name="status", schema=several({"type": "string", "enum": STATUSES}, "", 20),
           meaning="Only these statuses, in the words of `mam list --status`; repeatable."),
     Param(name="label", schema=name(""), meaning="Only jobs with this label."),
     Param(name="agent", schema=name(""), meaning="Only jobs for this agent."),
@@ -45,20 +44,13 @@ def filter_of(call: Call) -> JobFilter:
     now = call.server.registry.store.clock.now().wall_ms
     since = call.get("since")
     query = Query(
-        statuses=None if statuses is None else _statuses(statuses), label=call.get("label"),
+        statuses=None if statuses is None else frozenset(map(Status, statuses)), label=call.get("label"),
         since=None if since is None else parse_since(since, now), below=_below(call.get("cursor")),
     )  # fmt: skip
     return JobFilter(
         query=query, agent=call.get("agent"), host=call.get("host"), search=call.get("search"),
         unseen=call.get("unseen", False), archived=call.get("archived", False),
     )  # fmt: skip
-
-
-def _statuses(words: list[str]) -> frozenset[Status]:
-    try:
-        return frozenset(parse_status(word) for word in words)
-    except UnknownStatus as unknown:
-        raise BadInput(why=str(unknown)) from None
 
 
 def _below(cursor: str | None) -> int | None:

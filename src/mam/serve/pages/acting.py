@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from mam.errors import AnswerTooLate, BadInput, MamError
+from mam.jobs.notices import ACCEPTED
 from mam.jobs.pause import draft_pause
 from mam.jobs.question import DECISIONS
 from mam.jobs.workers import DRAIN, STOP
 from mam.serve.pages import markdown, new_jobs, showing
-from mam.serve.pages.actions import CANCEL, RETRY, SEEN
+from mam.serve.pages import notifications as pushes
+from mam.serve.pages.actions import APPLY, CANCEL, RETRY, SEEN
 from mam.serve.pages.environment import THEME_COOKIE, THEMES
 from mam.serve.pages.page_call import Note, PageCall
 from mam.serve.pages.reviews import prompt_of_review
@@ -49,8 +51,11 @@ def _next_question(call: PageCall) -> str:
 
 
 def act_on_job(call: PageCall) -> Response:
-    """Cancel, retry or seen."""
+    """Cancel, retry, seen or apply."""
     job, verb = call.path("job"), call.path("verb")
+    if verb == APPLY:
+        call.registry.apply(job)
+        return call.back(f"/jobs/{job}", done=verb)
     done = _act(call, job, verb)
     return call.back(f"/jobs/{done.job_id}", done=verb)
 
@@ -81,7 +86,7 @@ def _act(call: PageCall, job: str, verb: str) -> Job:
         return call.registry.retry(job).job
     if verb == SEEN:
         return call.registry.mark_seen(job)
-    raise BadInput(why=f"{verb[:40]!r} is nothing that this page can do to a job")
+    raise BadInput(why=f"{verb[:40]!r} is not an action of this page")
 
 
 def continue_job(call: PageCall) -> Response:
@@ -138,6 +143,14 @@ def ask_worker(call: PageCall) -> Response:
     return call.back("/workers", done=verb)
 
 
+def stop_session(call: PageCall) -> Response:
+    sessions = call.server.sessions
+    if sessions is None:
+        raise BadInput(why="this server has no directory of sessions")
+    call.registry.stop_session(sessions(), call.field("session"), call.field("generation"))
+    return call.back("/workers", done="stop_session")
+
+
 def pause(call: PageCall) -> Response:
     agent, label = call.field("agent") or None, call.field("label") or None
     if call.field("verb") == "resume":
@@ -147,6 +160,24 @@ def pause(call: PageCall) -> Response:
     reason = call.field("reason").strip()[:200] or None
     call.registry.pause(draft_pause(agent, label, None, reason, now))
     return call.back("/workers", done="pause")
+
+
+def notifications(call: PageCall) -> Response:
+    """The key and the subscription are sent by a script, which a browser needs for notifications anyway."""
+    verb, browser = call.field("verb"), call.field("browser")
+    if verb == pushes.KEY:
+        return PlainTextResponse(pushes.server_key(call.registry))
+    if verb == pushes.SUBSCRIBE:
+        pushes.add(call.registry, call.values())
+        return call.back("/notifications", done=verb)
+    if verb == pushes.REMOVE:
+        pushes.remove(call.registry, browser)
+        return call.back("/notifications", done=verb)
+    if verb == pushes.TEST:
+        done = pushes.test(call.registry, call.server, browser)
+        words = f"The push service has {done.outcome} the test{f': {done.why}' if done.why else ''}."
+        return showing.notifications(call, Note(look="ok" if done.outcome == ACCEPTED else "bad", text=words))
+    raise BadInput(why="a browser can be notified, tested or removed")
 
 
 def theme(call: PageCall) -> Response:

@@ -6,19 +6,22 @@ decides again when it is carried out.
 
 from __future__ import annotations
 
+import os
+
 from mam.access.grant import ADMIN, SUBMIT
 from mam.jobs.changed_files import changes_of
 from mam.jobs.continuation import conversation_of
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
 from mam.jobs.status import PENDING, WAITING
 from mam.util.frozen import Frozen
+from mam.util.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.access.viewer import Viewer
     from mam.jobs.record import Job
 
-CANCEL, RETRY, SEEN, EDIT, CONTINUE = "cancel", "retry", "seen", "edit", "continue"
+CANCEL, RETRY, SEEN, EDIT, CONTINUE, APPLY = "cancel", "retry", "seen", "edit", "continue", "apply"
 VERBS = (CANCEL, RETRY, SEEN)
 """What a button does at once, and what can be done to several jobs together."""
 
@@ -80,8 +83,19 @@ def short_id(job: Job) -> str:
     return job.job_id[:ID_PREFIX_SHOWN]
 
 
-def apply_command(job: Job) -> str | None:
-    """The command that brings the changes into a checkout, which only a person at its host does."""
+def apply_action(job: Job, viewer: Viewer) -> Action | None:
+    """Brings the changes into the checkout in which the job was registered; None for a job without changes to apply."""
     changes = changes_of(job)
-    can = job.status.ended and changes is not None and changes.files and not changes.shared
-    return f"mam apply {short_id(job)}" if can else None
+    if not job.status.ended or changes is None or not changes.files or changes.shared:
+        return None
+    host = (job.run or {}).get("host")
+    hindrance = ""
+    if job.applied:
+        hindrance = "it was applied"
+    elif host != os.uname().nodename:
+        hindrance = one_line(f"its changes are on {host}")
+    elif job.workdir is None:
+        hindrance = "it was registered in no checkout"
+    elif not viewer.may(ADMIN):
+        hindrance = "your token may not write into a checkout"
+    return Action(verb=APPLY, label="Apply", command=f"mam apply {short_id(job)}", hindrance=hindrance)

@@ -11,7 +11,7 @@ import json
 from mam.jobs.question import ALLOW, ALWAYS, DENY, PERMISSION
 from mam.serve.pages.actions import short_id
 from mam.serve.pages.diffs import ADDED, REMOVED, DiffLine
-from mam.serve.pages.moments import When, age
+from mam.serve.pages.moments import When, age, left
 from mam.serve.pages.rows import title_of
 from mam.util.frozen import Frozen
 from mam.util.safe_text import many_lines, one_line
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 _SHELL_FIELDS = {"command", "description", "timeout"}
 _CHANGE_FIELDS = (("old_string", "new_string"), ("oldString", "newString"), ("old_text", "new_text"))
 _PATHS = ("file_path", "filePath", "path", "notebook_path")
+_FLAGS = ("replace_all", "replaceAll")
 _DIFF_LINES = 2_000
+SHORT_CHOICE = 12
+"""Characters of a choice that fit into half the width of a phone."""
 
 
 class Choice(Frozen):
@@ -60,6 +63,8 @@ class QuestionRow(Frozen):
     always: bool
     """Whether it can be allowed for the rest of the job."""
     free_text: bool
+    is_long: bool
+    """Whether a choice is too long for half the width of a phone."""
     deadline: When | None
     default: str
     answer_command: str
@@ -82,7 +87,8 @@ def question_row(asked: Asked, now_ms: int, said: str = "") -> QuestionRow:
         tool=one_line(question.tool or ""), command=command, change=change, path=path,
         choices=_choices(question.kind, question.choices), always=is_permission,
         free_text=not is_permission and not question.choices,
-        deadline=None if question.ends is None else age(question.ends.expires_at, now_ms),
+        is_long=any(len(choice) > SHORT_CHOICE for choice in question.choices),
+        deadline=None if question.ends is None else left(question.ends.expires_at, now_ms),
         default=one_line(question.default), answer_command=f"mam answer {short} {one_line(example)}",
     )  # fmt: skip
 
@@ -103,11 +109,12 @@ def _exact(given: Json) -> str:
 
 def _change(given: Json) -> tuple[tuple[DiffLine, ...], str]:
     """What an edit would replace. Only if the input holds nothing else that a person should see."""
-    path = next((given[name] for name in _PATHS if isinstance(given.get(name), str)), "")
+    paths = [name for name in _PATHS if name in given]
+    path = given[paths[0]] if len(paths) == 1 else ""
     for before, after in _CHANGE_FIELDS:
         old, new = given.get(before), given.get(after)
-        rest = given.keys() - {before, after, *_PATHS, "replace_all", "replaceAll"}
-        if path and isinstance(old, str) and isinstance(new, str) and not rest:
+        rest = given.keys() - {before, after, *paths} - {name for name in _FLAGS if given.get(name) is False}
+        if path and isinstance(path, str) and isinstance(old, str) and isinstance(new, str) and not rest:
             lines = [*_lines(REMOVED, old), *_lines(ADDED, new)]
             return (tuple(lines), one_line(path)) if len(lines) <= _DIFF_LINES else ((), "")
     return (), ""

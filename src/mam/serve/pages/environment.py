@@ -11,6 +11,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+from mam.serve.pages.static_files import STATIC
 from mam.util.safe_text import one_line
 
 TYPE_CHECKING = False
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from mam.serve.server import Server
 
 TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
-STATIC = os.path.join(os.path.dirname(os.path.dirname(__file__)), "static")
 THEMES = ("light", "dark")
 THEME_COOKIE = "mam-theme"
 

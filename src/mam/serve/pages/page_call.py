@@ -40,6 +40,9 @@ class Note(Frozen):
     look: str
     text: str
     command: str = ""
+    path: str = ""
+    link: str = ""
+    """Where to go on, and its words."""
 
 
 class PageCall:
@@ -105,6 +108,8 @@ def form_endpoint(server: Server, handler: Handler) -> Callable[[Request], objec
     """The endpoint of a form."""
 
     async def endpoint(request: Request) -> Response:
+        if await server.call(viewer_of, server, request) is None:
+            return _to_login(server, request)  # before the body, which may be large
         data = await request.body()
         return await server.call(_answer, server, request, handler, data)
 
@@ -167,7 +172,9 @@ _DONE = {
     "continue": "continued; this is the new job", "review": "sent back with your review; this is the new job",
     "new": "registered", "allow": "allowed once", "deny": "denied", "always": "allowed for the rest of this job",
     "answer": "answered", "drain": "asked to finish its jobs and exit", "stop": "asked to stop",
-    "pause": "paused", "resume": "resumed",
+    "stop_session": "stopped", "pause": "paused", "resume": "resumed", "subscribe": "notified from now on",
+    "apply": "applied to the checkout in which the job was registered",
+    "remove": "removed; this browser is not notified any more",
 }  # fmt: skip
 
 
@@ -181,4 +188,5 @@ def done_note(call: PageCall) -> Note | None:
         rest = f"; {int(failed):,} could not be" if failed.isascii() and failed.isdigit() and len(failed) < 6 else ""
         jobs = "job" if count == "1" else "jobs"
         return Note(look="bad" if rest else "ok", text=f"{int(count):,} {jobs} {_DONE[verb]}{rest}.")
-    return Note(look="ok", text=f"{_DONE[verb][0].upper()}{_DONE[verb][1:]}.")
+    path, link = ("/jobs/new", "Register another one") if verb == "new" else ("", "")
+    return Note(look="ok", text=f"{_DONE[verb][0].upper()}{_DONE[verb][1:]}.", path=path, link=link)

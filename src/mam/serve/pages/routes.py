@@ -6,6 +6,7 @@ from starlette.routing import Route
 
 from mam.serve.pages import acting, showing
 from mam.serve.pages.page_call import form_endpoint, page_endpoint
+from mam.serve.pages.static_files import service_worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,9 +34,12 @@ def page_routes(server: Server) -> list[BaseRoute]:
         post("/jobs/{job}/edit", acting.edit), post("/jobs/{job}/continue", acting.continue_job),
         post("/jobs/{job}/review", acting.review), post("/jobs/{job}/{verb}", acting.act_on_job),
         post("/questions/{question}", acting.answer),
-        get("/workers", showing.workers), post("/workers", acting.ask_worker), post("/pauses", acting.pause),
+        get("/workers", showing.workers), post("/workers", acting.ask_worker),
+        post("/sessions", acting.stop_session), post("/pauses", acting.pause),
         get("/statistics", showing.statistics), get("/health", showing.health), get("/tokens", showing.tokens),
         get("/help", showing.help_page), post("/theme", acting.theme),
+        get("/notifications", showing.notifications), post("/notifications", acting.notifications),
+        Route("/sw.js", service_worker, methods=["GET"]),
         Route("/manifest.webmanifest", showing.manifest(server), methods=["GET"]),
         Route("/robots.txt", showing.robots, methods=["GET"]),
     ]  # fmt: skip

@@ -11,6 +11,7 @@ from mam.serve.pages import jobs as job_view
 from mam.serve.pages.actions import actions_of
 from mam.serve.pages.conversations import output_size
 from mam.serve.pages.needs_me import needs_me
+from mam.serve.pages.notifications import notifications_page
 from mam.serve.pages.records import record_page
 from mam.serve.pages.statistics import HEADINGS, PERIODS, statistics_page
 from mam.serve.pages.workers import workers_page
@@ -112,7 +113,7 @@ def new_job(call: PageCall, problem: str = "", status: int = 200, preview: str =
 
 
 def workers(call: PageCall) -> Response:
-    return call.page("workers.html", "workers", view=workers_page(call.registry))
+    return call.page("workers.html", "workers", view=workers_page(call.registry, call.server.sessions))
 
 
 def statistics(call: PageCall) -> Response:
@@ -129,6 +130,12 @@ def health(call: PageCall) -> Response:
 
 def tokens(call: PageCall) -> Response:
     return call.page("tokens.html", view=health_view.tokens_page(call.registry))
+
+
+def notifications(call: PageCall, note: Note | None = None) -> Response:
+    host = call.request.headers.get("host", "")
+    view = notifications_page(call.registry, call.server, host)
+    return call.page("notifications.html", view=view, note=note)
 
 
 def help_page(call: PageCall) -> Response:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
+from starlette.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
-
+    from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import Scope
 
+STATIC = os.path.join(os.path.dirname(os.path.dirname(__file__)), "static")
 FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -22,3 +25,9 @@ class PageFiles(StaticFiles):
         has_version = scope["query_string"].startswith(b"v=")
         response.headers["cache-control"] = FOR_GOOD if has_version else "no-cache"
         return response
+
+
+async def service_worker(_request: Request) -> Response:
+    """At the root, because a service worker acts only for the addresses below its own."""
+    path = os.path.join(STATIC, "sw.js")
+    return FileResponse(path, media_type="text/javascript", headers={"cache-control": "no-cache"})

@@ -20,12 +20,17 @@ from mam.util.safe_text import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from mam.access.registry import AuthorizedRegistry
+    from mam.agents.lookup import Lookup
+    from mam.agents.port import Directory
     from mam.jobs.record import Job
     from mam.jobs.workers import Holder
     from mam.stores.port import QueuedJob
+    from mam.util.clock import Moment
+
+    OpenDirectory = Callable[[], Directory]
 
 LABELS_SHOWN, SESSIONS_SHOWN, RATE_LOOKED_AT, HOUR_MS = 200, 200, 2_000, 3_600_000
 QUEUED_READ = 20_000
@@ -71,7 +76,10 @@ class SessionRow(Frozen):
     agent: str
     session: str
     host: str
-    record: str
+    agent_id: str
+    generation: str
+    is_live: bool
+    holds: tuple[Held, ...]
     look: str
     state: str
     source: str
@@ -88,15 +96,16 @@ class Workers(Frozen):
     problem: str = ""
 
 
-def workers_page(registry: AuthorizedRegistry) -> Workers:
+def workers_page(registry: AuthorizedRegistry, sessions: OpenDirectory | None) -> Workers:
+    """`sessions` opens the directory of live sessions of this host."""
     store = registry.registry.store
     now = store.clock.now()
     holders = registry.holders()
     pauses = [one for one in registry.pauses() if one.is_active(now)]
-    sessions, problem = _sessions(registry, now.wall_ms)
+    rows, problem = _sessions(sessions, holders, now.wall_ms)
     return Workers(
         workers=tuple(_worker(holder, now.wall_ms) for holder in holders),
-        labels=_labels(registry, holders, pauses, now.wall_ms), sessions=sessions, problem=problem,
+        labels=_labels(registry, holders, pauses, now.wall_ms), sessions=rows, problem=problem,
         pauses=tuple((one, describe(one)) for one in pauses),
         hosts=len({holder.worker.host for holder in holders if holder.worker is not None}),
         may_change=registry.viewer.may(ADMIN),
@@ -111,22 +120,23 @@ def describe(pause: Pause) -> str:
 
 def _worker(holder: Holder, now_ms: int) -> WorkerRow:
     worker = holder.worker
-    holds = tuple(
-        Held(job_id=job.job_id, short=job.job_id[:8], title=title_of(job), since=age(job.claimed_at, now_ms))
-        for job in holder.jobs
-    )
+    holds = tuple(_held(job, now_ms) for job in holder.jobs)
     if worker is None:
         labels = ", ".join(sorted({job.agent_session for job in holder.jobs}))
         return WorkerRow(
             name=one_line(holder.owner or "an unnamed owner"), host="", state="no worker", labels=one_line(labels),
-            agents="", slots=f"{len(holds)}", holds=holds, seen=None, version="", is_worker=False,
+            agents="", slots=f"{len(holds)} held", holds=holds, seen=None, version="", is_worker=False,
         )  # fmt: skip
     return WorkerRow(
         name=one_line(worker.name), host=one_line(worker.host), state=_STATES.get(worker.asked, "live"),
         labels=one_line(", ".join(worker.labels)), agents=one_line(", ".join(worker.agents)),
-        slots=f"{len(holds)} of {worker.concurrency}", holds=holds, seen=ago(worker.seen_at, now_ms),
+        slots=f"{len(holds)} held, {worker.concurrency} at a time", holds=holds, seen=ago(worker.seen_at, now_ms),
         version=one_line(worker.version), is_worker=True,
     )  # fmt: skip
+
+
+def _held(job: Job, now_ms: int) -> Held:
+    return Held(job_id=job.job_id, short=job.job_id[:8], title=title_of(job), since=age(job.claimed_at, now_ms))
 
 
 def _labels(
@@ -157,7 +167,7 @@ def _labels(
 def _queues(registry: AuthorizedRegistry) -> dict[str, list[QueuedJob]]:
     """The pending jobs of each label. Of very many, the labels of the latest jobs alone, without their queues."""
     store = registry.registry.store
-    if store.counts().get(PENDING, 0) > QUEUED_READ:
+    if registry.counts().get(PENDING, 0) > QUEUED_READ:
         latest = islice(registry.registry.select(Query()), RATE_LOOKED_AT)
         return {job.agent_session: [] for job in latest}
     queues: dict[str, list[QueuedJob]] = {}
@@ -200,42 +210,39 @@ def _ended_after(job: Job, at_ms: int) -> bool:
         return False
 
 
-def _sessions(registry: AuthorizedRegistry, now_ms: int) -> tuple[tuple[SessionRow, ...], str]:
+def _sessions(sessions: OpenDirectory | None, holders: list[Holder], now_ms: int) -> tuple[tuple[SessionRow, ...], str]:
     """From the directory of sessions of this host's user; a directory that cannot be read is reported."""
-    from mam.agents.open_directory import open_directory
-
-    del registry
+    if sessions is None:
+        return (), ""
+    held = [job for holder in holders for job in holder.jobs]
     try:
-        directory = open_directory()
-    except MamError as error:
-        return (), str(error)
-    try:
-        return tuple(_session_rows(directory.read_all(), directory.clock.now(), now_ms))[:SESSIONS_SHOWN], ""
+        directory = sessions()
+        rows = _session_rows(directory.read_all(), directory.clock.now(), held, now_ms)
+        return tuple(islice(rows, SESSIONS_SHOWN)), ""
     except (MamError, OSError) as error:
         return (), str(error)
-    finally:
-        directory.close()
 
 
-def _session_rows(lookups: Iterable[object], now: object, now_ms: int) -> Iterable[SessionRow]:
+def _session_rows(lookups: Iterable[Lookup], now: Moment, held: list[Job], now_ms: int) -> Iterable[SessionRow]:
     from mam.agents.activity import session_state
-    from mam.agents.lookup import resolve_lookup
+    from mam.agents.lookup import LIVE, resolve_lookup
 
     looks = {"working": "run", "asks": "ask", "needs permission": "ask", "quiet": "quiet", "done": "ok", "gone": "bad"}
     for lookup in lookups:
-        answer = resolve_lookup(lookup, now)  # type: ignore[arg-type]
+        answer = resolve_lookup(lookup, now)
         record = answer.record
         if record is None:
             continue
         state = session_state(record, now_ms) if record.live else None
         since = None if state is None or not state.at_ms else ago(_iso(state.at_ms), now_ms)
+        own = [job for job in held if (job.claimant or {}).get("agent_id") == record.agent_id]
         yield SessionRow(
             name=one_line(record.agent_name), agent=one_line(record.identity.tool),
-            host=one_line(record.mam.host or ""),
+            host=one_line(record.mam.host or ""), agent_id=record.agent_id, generation=record.generation_id,
             session=one_line(record.terminal.current_session_name or record.terminal.last_session_name or ""),
-            record=answer.kind, look="idle" if state is None else looks.get(state.state, "idle"),
+            is_live=answer.kind == LIVE, look="idle" if state is None else looks.get(state.state, "idle"),
             state=answer.kind if state is None else state.state, source="" if state is None else state.source,
-            since=since,
+            since=since, holds=tuple(_held(job, now_ms) for job in own),
         )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ import "./forms.js";
 import "./review.js";
 import "./live.js";
 import "./keys.js";
+import "./push.js";
 
 // What was done is said once: a reload does not say it again.
 const place = new URL(location.href);

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from mam.errors import BadInput, UnknownJob
+from mam.errors import UnknownJob
 from mam.jobs.question import ALLOW, ANSWERED, DENY, RULE, Question, digest_of
-from mam.jobs.rules import ASK, always_allowed, first_match, rule_from_fields
+from mam.jobs.rules import ASK, always_allowed, first_match
 from mam.util.frozen import Frozen
 from mam.work.masking import Mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from mam.config.settings import Config
     from mam.jobs.question import Draft
     from mam.jobs.record import Job
     from mam.jobs.rules import Rule
@@ -31,7 +30,8 @@ _SHOWN = 500
 class Policy(Frozen):
     permission_seconds: float | None = PERMISSION_SECONDS
     """None: no deadline, for a live session, at which a person has all the time that the job has."""
-    rules: tuple[Rule, ...] = ()
+    rules: Callable[[str | None], Sequence[Rule]] | None = None
+    """The rules as they are now, for a job in this directory."""
     secrets: tuple[str, ...] = ()
     """Values that the audit log must not contain."""
 
@@ -45,24 +45,10 @@ class Verdict(Frozen):
     reason: str | None = None
 
 
-def policy_of(config: Config, secrets: list[str], *, is_live: bool) -> Policy:
-    """Rules that no version of mam wrote are left out: a worker must not stop because of them."""
-    seconds = config.questions.get("deadline_seconds", None if is_live else PERMISSION_SECONDS)
-    return Policy(permission_seconds=seconds, rules=tuple(_rules(config)), secrets=tuple(secrets))
-
-
-def _rules(config: Config) -> Iterator[Rule]:
-    for fields in config.rules:
-        try:
-            yield rule_from_fields(fields)
-        except BadInput:
-            continue
-
-
 def verdict_of(registry: Registry, policy: Policy, job: Job, draft: Draft) -> Verdict | None:
     """None: a person has to decide. A rule that denies is stronger than `always`, which is stronger than one that
     asks."""
-    rule = first_match(policy.rules, job.agent, draft)
+    rule = first_match(policy.rules(job.workdir) if policy.rules else (), job.agent, draft)
     if rule is not None and rule.do == DENY:
         return Verdict(answer=DENY, rule=str(rule), reason=rule.reason)
     always = always_allowed(_chain(registry, job), draft)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shlex
 
 from mam.jobs.question import CHOICES_LIMIT, PERMISSION, QUESTION, RULE, Draft
+from mam.jobs.rules import script_for_shell
 from mam.util.notices import storable_text
 from mam.work.asking.port import Decision
 
@@ -26,7 +26,6 @@ INPUT_LIMIT = 160 * 1024
 """Bytes of a tool's input in a question, which has room for a little more."""
 _SHOWN = 8 * 1024
 _MOST_TEXTS = 16
-_SHELLS = ("bash", "sh", "zsh", "dash")
 REFUSED_BY_PERSON = "A person refused this"
 REFUSED_BY_RULE = "A rule of the user refuses this"
 GO_ON = "Continue without it, or find another way that is allowed."
@@ -57,8 +56,9 @@ def refusal(decision: Decision) -> str:
 def script_of(command: object) -> str:
     """The command without the shell that the agent starts for it; a list of words as one line."""
     words = command if isinstance(command, list) else _split(command)
-    if len(words) == 3 and os.path.basename(str(words[0])) in _SHELLS and words[1] in ("-lc", "-c"):
-        return str(words[2])
+    script = script_for_shell(words)
+    if script is not None:
+        return script
     return command if isinstance(command, str) else shlex.join(map(str, words))
 
 

@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 
+from mam.machine.agent_tree import GUARDIAN
 from mam.machine.kernel import become_subreaper
 from mam.machine.processes import identify
 from mam.work.process.channel import Channel
@@ -166,7 +167,7 @@ def main() -> None:
     ready.signal_pipe.close()
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    become_subreaper("mam-guardian")
+    become_subreaper(GUARDIAN)
     requests = socket.socket(fileno=int(sys.argv[1]))
     requests.set_inheritable(False)
     identify(os.getpid())  # caches the boot id for all keepers

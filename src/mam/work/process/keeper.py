@@ -17,6 +17,7 @@ import sys
 import time
 from itertools import dropwhile
 
+from mam.machine.agent_tree import KEEPER
 from mam.machine.kernel import become_subreaper
 from mam.machine.processes import identify
 from mam.util.encoding import to_bytes
@@ -50,7 +51,7 @@ class PreparedKeeper(Frozen):
 
 
 def prepare_keeper() -> PreparedKeeper:
-    become_subreaper("mam-keeper")
+    become_subreaper(KEEPER)
     return PreparedKeeper(signal_pipe=SignalPipe(signal.SIGCHLD, *_END_SIGNALS), identity=_identity_of(os.getpid()))
 
 

@@ -6,7 +6,7 @@
   mam rules add ask --first -- npm publish
 
 The words after -- are the first words of a command. `allow` needs a tool or such words, and a terminal: no script or
-agent can add it. A worker reads the rules when it starts.
+agent can add it. Workers that run obey a new rule from the next question on.
 """
 
 from __future__ import annotations
