@@ -21,7 +21,7 @@ def agents_dir(mam: Mam) -> Path:
     return mam.home / "agents"
 
 
-def test_the_lifecycle_of_a_session(mam: Mam) -> None:
+def test_a_session_is_published_refreshed_and_removed(mam: Mam) -> None:
     assert mam(*PUBLISH, "--generation", "one").line == f"{GPU}\tone"
     assert mam("agents", "resolve", "HOUMAO-gpu").line == GPU
     assert mam("agents", "resolve", "--session", "gpu").line == GPU
@@ -44,7 +44,7 @@ def test_the_agent_itself_needs_no_names(mam: Mam) -> None:
     assert mam("agents", "remove").line == agent_id
 
 
-def test_answers_for_programs(mam: Mam) -> None:
+def test_json_answers_name_the_kind_of_answer(mam: Mam) -> None:
     none = mam("agents", "resolve", "gpu", "--json")
     assert (none.code, none.json["answer"], none.stderr) == (1, "missing", "")
     mam(*PUBLISH, "--id", "one")
@@ -55,7 +55,7 @@ def test_answers_for_programs(mam: Mam) -> None:
     assert mam("agents", "resolve", "--id", "two").line == "two"
 
 
-def test_whole_records_of_the_other_system(mam: Mam, tmp_path: Path) -> None:
+def test_a_whole_record_of_houmao_can_be_published(mam: Mam, tmp_path: Path) -> None:
     file = tmp_path / "record.json"
     file.write_bytes(as_bytes(version_2()))
     mam("agents", "publish", "--record", str(file))
@@ -79,7 +79,7 @@ def test_the_prefix_is_a_setting(mam: Mam) -> None:
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "a b", "a.b", "MAM", "mam-x", "", "x" * 200])
-def test_bad_names(mam: Mam, name: str) -> None:
+def test_invalid_names_are_rejected_by_every_verb(mam: Mam, name: str) -> None:
     mam("agents", "publish", name, "--session", "s", "--manifest", "/m").failed(2, "cannot name an agent")
     mam("agents", "resolve", "--name", name).failed(1, "is not a name")
     mam("agents", "resolve", "--id", name).failed(1, "No live record")

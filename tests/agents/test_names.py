@@ -68,7 +68,7 @@ def test_different_names_have_different_ids() -> None:
         "²",
     ],
 )
-def test_invalid_names(name: str) -> None:
+def test_an_invalid_name_is_rejected(name: str) -> None:
     with pytest.raises(BadName) as caught:
         bare_name(name)
     assert caught.value.exit_code == 2

@@ -54,7 +54,7 @@ def test_every_text_arrives_whole_and_is_submitted(raw: Sessions, sink: Sink) ->
     assert raw.tmux("capture-pane", "-p", "-t", "=claude-2:").strip() == ""
 
 
-def test_a_text_on_the_command_line(raw: Sessions, sink: Sink) -> None:
+def test_a_text_of_the_command_line_arrives_unchanged(raw: Sessions, sink: Sink) -> None:
     assert raw.mam("agents", "send", "claude", "look; at 'this';").code == 0
     assert sink.read(17) == b"look; at 'this';\r"
 
@@ -99,7 +99,7 @@ def test_an_event_whose_sending_began_is_not_sent_again(raw: Sessions, sink: Sin
 # -- where nothing is sent -------------------------------------------------------------------------------------------
 
 
-def test_copy_mode(raw: Sessions, sink: Sink) -> None:
+def test_a_pane_in_copy_mode_gets_no_text(raw: Sessions, sink: Sink) -> None:
     raw.tmux("copy-mode", "-t", "=claude:")
     raw.send("claude", "text").failed(1, "copy-mode")
     raw.tmux("send-keys", "-t", "=claude:", "-X", "cancel")
@@ -107,7 +107,7 @@ def test_copy_mode(raw: Sessions, sink: Sink) -> None:
     assert sink.read(5) == b"text\r"
 
 
-def test_a_dead_pane(sessions: Sessions) -> None:
+def test_a_dead_pane_gets_no_text(sessions: Sessions) -> None:
     (sessions.mam.home / ".tmux.conf").write_text("set -g remain-on-exit on\n", encoding="utf-8")
     sessions.start("claude", "cat")
     companion = sessions.process("claude", "companion")
@@ -119,7 +119,7 @@ def test_a_dead_pane(sessions: Sessions) -> None:
     await_that(lambda: sessions.state("claude") == "stopped")
 
 
-def test_a_person_who_typed_a_moment_ago(raw: Sessions, sink: Sink) -> None:
+def test_nothing_is_typed_after_a_person_typed(raw: Sessions, sink: Sink) -> None:
     with raw.person("claude") as typing:
         typing(b"x")
         assert sink.read(1) == b"x"
@@ -142,7 +142,7 @@ def _typed_later(typing: object, sessions: Sessions, created: int) -> bool:
     return int(sessions.tmux("display-message", "-p", "-t", "=claude:", "#{session_activity}")) > created
 
 
-def test_a_question_on_the_screen(sessions: Sessions) -> None:
+def test_nothing_is_typed_while_the_screen_shows_a_question(sessions: Sessions) -> None:
     sessions.start("claude", "sh", "-c", "echo 'Do you want to proceed?'; echo '❯ 1. Yes'; echo '  2. No'; exec cat")
     await_that(lambda: "2. No" in sessions.tmux("capture-pane", "-p", "-t", "=claude:"))
     sessions.send("claude", "text").failed(1, "shows a question", "1. Yes")
@@ -153,7 +153,7 @@ def test_an_empty_text_is_rejected(raw: Sessions, text: str) -> None:
     raw.send("claude", text).failed(2, "nothing to send")
 
 
-def test_mistakes(raw: Sessions) -> None:
+def test_wrong_arguments_are_usage_errors(raw: Sessions) -> None:
     raw.mam("agents", "send", "claude").failed(2)
     raw.mam("agents", "send", "claude", "two", "words").failed(2)
     raw.mam("agents", "send", "claude", "text", "--file", "x").failed(2)
@@ -207,5 +207,5 @@ def test_a_question_is_seen(screen: str) -> None:
         "password: checked\nall tests passed\n$ make\n$ ",
     ],
 )
-def test_screens_without_a_question(screen: str) -> None:
+def test_a_screen_without_a_question_is_recognized(screen: str) -> None:
     assert find_question(screen) is None

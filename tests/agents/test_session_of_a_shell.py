@@ -23,7 +23,7 @@ def registered(sessions: Sessions) -> str:
     return sessions.mam("register", "Make the test pass", "--agent", "shell", "-s", "tmux:claude").line
 
 
-def test_the_commands_of_the_page(sessions: Sessions) -> None:
+def test_a_shell_works_as_a_session_with_the_commands_of_the_page(sessions: Sessions) -> None:
     job = registered(sessions)
     assert "MAM-claude" in sessions.mam("agents", "list").out
     claimed = sessions.mam.here / "claimed"

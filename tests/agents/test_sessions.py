@@ -211,7 +211,7 @@ def test_the_name_of_a_dead_session_can_be_taken_over(sessions: Sessions) -> Non
     assert sessions.mam("agents", "restart", "gpu").line.split("\t")[1] != old
 
 
-def test_adopting_what_a_person_started(sessions: Sessions, sink: Sink) -> None:
+def test_a_session_that_a_person_started_can_be_adopted(sessions: Sessions, sink: Sink) -> None:
     sessions.tmux("new-session", "-d", "-s", "work", *sink.command(), server="default")
     sink.await_ready()
     sessions.mam("agents", "adopt", "gpu", "--session", "wor").failed(1, "wor")
@@ -305,7 +305,7 @@ def test_attach_switches_a_client_that_is_inside(sessions: Sessions) -> None:
         assert sessions.tmux("list-clients", "-F", "#{session_name}") == "claude"
 
 
-def test_attach_from_inside_another_server(sessions: Sessions) -> None:
+def test_attach_works_inside_another_tmux_server(sessions: Sessions) -> None:
     sessions.start("gpu", "cat")
     env = {**sessions.mam.env, "TERM": "xterm"}
     subprocess.run(

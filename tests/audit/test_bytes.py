@@ -19,7 +19,7 @@ def test_both_encodings_decode_to_the_value(value: object) -> None:
     assert json.loads(to_bytes(value)) == json.loads(to_log_bytes(value)) == value
 
 
-def test_short_for_mam_and_readable_for_people() -> None:
+def test_the_journal_is_compact_and_the_log_readable() -> None:
     assert to_bytes({"a": [1, "정"]}) == '{"a":[1,"정"]}'.encode()
     assert to_bytes({"a": [1, "\ud800"]}) == b'{"a":[1,"\\ud800"]}'
     assert to_log_bytes({"a": [1, "정"]}) == '{"a": [1, "정"]}'.encode()

@@ -185,7 +185,7 @@ def test_files_and_directories_are_private(registry: Registry, logs_dir: Path) -
         assert stat.S_IMODE(path.stat().st_mode) == wanted, path
 
 
-def test_records_are_lines(registry: Registry, logs_dir: Path) -> None:
+def test_each_record_is_one_line(registry: Registry, logs_dir: Path) -> None:
     job = registry.register(prompt="p", agent="a").job
     registry.publish(job.job_id, event="progress", detail="one\ntwo", data={"text": "three\nfour\u2028five"})
     registry.cancel(job.job_id, reason="six\nseven")

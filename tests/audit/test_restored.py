@@ -141,7 +141,7 @@ def test_the_status_is_that_of_the_restored_registry(place: Place, logs_dir: Pat
     assert_told_once(logs_dir, place.store)
 
 
-def test_back_and_forth(place: Place, logs_dir: Path) -> None:
+def test_an_older_and_then_a_newer_backup_repeat_no_line(place: Place, logs_dir: Path) -> None:
     """An older backup, then a newer one, whose lines are in the log already."""
     job = place.registry.register(prompt="one", agent="a").job.job_id
     place.back_up("older")

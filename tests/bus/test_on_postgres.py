@@ -73,7 +73,7 @@ def behind_a_pooler(mam_mqtt: Mam, server: PrivateServer) -> Iterator[Mam]:
 
 
 @pytest.mark.parametrize("way", ["shared", "behind_a_pooler"])
-def test_from_a_publisher_through_the_relay_to_a_subscriber(request: pytest.FixtureRequest, way: str) -> None:
+def test_an_event_reaches_a_subscriber_through_the_relay(request: pytest.FixtureRequest, way: str) -> None:
     mam: Mam = request.getfixturevalue(way)
     job = mam.register()
     relay = mam.start("relay")

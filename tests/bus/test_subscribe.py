@@ -142,7 +142,7 @@ def test_events_of_all_jobs_are_printed_from_now_on(either: Mam) -> None:
     assert (told["seq"], end["seq"], end["job_id"]) == (1, 2, new)
 
 
-def test_what_it_needs(mam: Mam) -> None:
+def test_it_needs_known_jobs_or_all(mam: Mam) -> None:
     mam.register()
 
     mam("subscribe").failed(2, "give the ids")

@@ -94,7 +94,7 @@ def test_events_before_the_start_can_be_left_out(mam: Mam) -> None:
     end(second, signal.SIGINT)
 
 
-def test_everything_from_the_first_event_on(mam: Mam) -> None:
+def test_replay_prints_every_event_from_the_first_on(mam: Mam) -> None:
     job = mam.register("x")
     mam("publish", job, "progress")
     end(start_subscriber(mam), signal.SIGINT)

@@ -120,7 +120,7 @@ def test_pick_explains_why_pending_jobs_cannot_be_claimed(mam: Mam, store: str) 
         (("publish", "x", "progress", "--data", "{"), "JSON object"),
     ],
 )
-def test_usage(mam: Mam, words: tuple[str, ...], word: str) -> None:
+def test_a_wrong_option_is_a_usage_error(mam: Mam, words: tuple[str, ...], word: str) -> None:
     mam("init")
     mam(*words).failed(2, word)
 

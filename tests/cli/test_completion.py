@@ -35,7 +35,7 @@ def jobs(mam: Mam) -> dict[str, str]:
     return found
 
 
-def test_verbs_and_options(mam: Mam) -> None:
+def test_verbs_and_options_are_completed(mam: Mam) -> None:
     assert offered(mam, "") == list(VERBS)
     assert offered(mam, "comp") == ["complete", "completion"]
     assert offered(mam, "--store", "/x", "he") == ["heartbeat"]
@@ -130,7 +130,7 @@ def shell(request: pytest.FixtureRequest, mam: Mam) -> Iterator[Terminal]:
 
 
 @pytest.mark.external
-def test_tab_in_a_real_shell(shell: Terminal, mam: Mam, jobs: dict[str, str]) -> None:
+def test_tab_completes_in_a_real_shell(shell: Terminal, mam: Mam, jobs: dict[str, str]) -> None:
     shell.type("mam heart\t")
     shell.shows("ready> mam heartbeat")
     shell.type("\x15mam complete \t")

@@ -18,7 +18,7 @@ def configure(mam: Mam, text: str) -> Path:
     return file
 
 
-def test_default_agent_and_require_attempt(mam: Mam) -> None:
+def test_default_agent_and_require_attempt_take_effect(mam: Mam) -> None:
     configure(mam, 'default_agent = "codex"\nrequire_attempt = true\nlock_wait_seconds = 3\n')
     job = mam("register", "x").line
     assert mam.record(job)["agent"] == "codex"
@@ -42,7 +42,7 @@ def test_default_agent_and_require_attempt(mam: Mam) -> None:
         ("\x00", "not valid TOML"),
     ],
 )
-def test_what_is_refused(mam: Mam, text: str, word: str) -> None:
+def test_an_invalid_file_is_refused_by_name(mam: Mam, text: str, word: str) -> None:
     file = configure(mam, text)
     mam("list").failed(2, str(file), word)
 

@@ -57,7 +57,7 @@ def test_a_broker_named_by_the_environment_takes_nothing_from_a_file(mam: Mam) -
     assert found["broker.username"] == (None, "default")
 
 
-def test_in_a_pipe_and_on_a_terminal(mam: Mam) -> None:
+def test_list_prints_columns_in_a_pipe_and_a_table_on_a_terminal(mam: Mam) -> None:
     lines = mam("config", "list", MAM_ON_IDLE="stop").out.splitlines()
     assert 'on_idle\t"stop"\tenvironment\t"show"\tMAM_ON_IDLE' in lines
     shown = mam.on_terminal("config", "list", columns=80).out

@@ -31,7 +31,7 @@ def test_options_change_the_job(mam: Mam) -> None:
     assert "prompt, agent_session, priority" in mam("logs", job).out
 
 
-def test_invalid_edits(mam: Mam) -> None:
+def test_invalid_edits_are_rejected(mam: Mam) -> None:
     job = mam.register()
     mam("edit", job).failed(2, "--prompt-file")
     mam("edit", job, "--priority", "5000").failed(2, "priority")

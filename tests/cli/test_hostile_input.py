@@ -37,7 +37,7 @@ TOML = {
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_a_record(mam: Mam, name: str) -> None:
+def test_a_hostile_record_file_disturbs_no_verb(mam: Mam, name: str) -> None:
     """The registry goes on with what it has, and no verb but `adopt` minds the file."""
     mam("init")
     bad, good = (mam("register", prompt, "--agent", "shell", "-s", "l").line for prompt in ("bad", "good"))
@@ -51,7 +51,7 @@ def test_a_record(mam: Mam, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_the_data_of_an_event(mam: Mam, name: str) -> None:
+def test_hostile_data_of_an_event_is_rejected(mam: Mam, name: str) -> None:
     mam("init")
     job = mam("register", "do", "--agent", "shell").line
     mam("publish", job, "progress", "--data", f'{{"a": {VALUES[name]}}}').failed(2, "data")
@@ -59,7 +59,7 @@ def test_the_data_of_an_event(mam: Mam, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_a_hook(mam: Mam, name: str) -> None:
+def test_a_hook_accepts_any_input_silently(mam: Mam, name: str) -> None:
     mam("init")
     job = mam("register", "do", "--agent", "shell").line
     given = f'{{"hook_event_name": "Stop", "x": {VALUES[name]}}}'.encode()
@@ -68,7 +68,7 @@ def test_a_hook(mam: Mam, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOML)
-def test_a_file_of_settings(mam: Mam, name: str) -> None:
+def test_a_hostile_file_of_settings_is_rejected(mam: Mam, name: str) -> None:
     mam("init")
     file = mam.home / "config" / "mam" / "config.toml"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def test_a_file_of_settings(mam: Mam, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_a_value_of_a_setting(mam: Mam, name: str) -> None:
+def test_a_hostile_value_of_a_setting_is_rejected(mam: Mam, name: str) -> None:
     mam("config", "set", "prices.x", f"{{input = {VALUES[name]}}}").failed(2, "prices.x")
 
 

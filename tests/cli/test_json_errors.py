@@ -23,7 +23,7 @@ def error_of(ran: Ran) -> dict[str, Any]:
     return error
 
 
-def test_an_unknown_job(mam: Mam) -> None:
+def test_an_unknown_job_is_an_error_object(mam: Mam) -> None:
     mam.register()
     error = error_of(mam("get", "nope", "--json"))
     assert (error["type"], error["exit_code"], error["job"]) == ("UnknownJob", 1, "nope")
@@ -49,7 +49,7 @@ def test_an_ambiguous_prefix_lists_the_candidates(mam: Mam) -> None:
         (("pick", "--json"), "label"),
     ],
 )
-def test_wrong_arguments(mam: Mam, words: tuple[str, ...], word: str) -> None:
+def test_wrong_arguments_are_an_error_object(mam: Mam, words: tuple[str, ...], word: str) -> None:
     error = error_of(mam(*words))
     assert (error["type"], error["exit_code"]) == ("BadInput", 2)
     assert word in error["message"]
@@ -75,7 +75,9 @@ def test_verbs_for_several_jobs_report_each_error(mam: Mam) -> None:
     assert json.loads(ran.stderr)["error"]["type"] == "UnknownJob"
 
 
-def test_the_system_and_bugs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_system_errors_and_bugs_are_error_objects(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def raise_error(error: Exception) -> int:
         raise error
 

@@ -54,7 +54,7 @@ def test_every_module_of_a_verb_is_a_verb() -> None:
     assert verbs == set(VERBS)
 
 
-def test_version(mam: Mam) -> None:
+def test_version_prints_the_version(mam: Mam) -> None:
     assert mam("--version").line == f"mam {__version__}"
 
 

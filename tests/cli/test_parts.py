@@ -88,17 +88,17 @@ def test_escapes_are_visible() -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("5min", 300), ("2h", 7200), ("1.5d", 129600), ("0", 0)]
 )
-def test_durations(text: str, seconds: float) -> None:
+def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "s", "-1", "1x", "1 h", "nan", "inf", "1e9", "1.2.3", ".", "١", "9999999999"])
-def test_an_invalid_duration(text: str) -> None:
+def test_an_invalid_duration_is_rejected(text: str) -> None:
     with pytest.raises(BadInput):
         parse_duration(text)
 
 
-def test_moments() -> None:
+def test_points_in_time_are_parsed() -> None:
     now = 1_000_000_000_000
     assert parse_when("+2h", now) == parse_when("2h", now) == now + 7_200_000
     assert parse_when("2001-09-09T01:46:40Z", 0) == parse_when("2001-09-09T10:46:40+09:00", 0) == now

@@ -141,6 +141,19 @@ def test_doctor_notices_what_another_program_changed(mam: Mam) -> None:
     assert about(found) == [f"the plugin for gemini is not as mam wrote it: {path}"]
 
 
+def test_doctor_notices_the_plugin_of_an_older_mam(mam: Mam) -> None:
+    """It had no hooks."""
+    mam("init")
+    mam("plugin", "install", "--agent", "claude-code", "--yes")
+    note = mam.home / ".local/state/mam/plugins/claude-code@user"
+    known = json.loads(note.read_text("utf-8"))
+    known["files"] = [file for file in known["files"] if "/hooks/" not in file["path"]]
+    note.write_text(json.dumps(known), "utf-8")
+    found = [result["what"] for result in mam("doctor", "--json").json["findings"] if result["check"] == "plugin"]
+
+    assert found == ["the plugin for claude-code is of another version of mam"]
+
+
 def test_nothing_is_written_without_consent(mam: Mam) -> None:
     refused = mam("plugin", "install", "--agent", "codex")
     assert (refused.code, "give --yes" in refused.stderr) == (2, True)
@@ -159,7 +172,7 @@ def test_settings_that_mam_cannot_edit_are_left(mam: Mam, text: str) -> None:
     assert path.read_text("utf-8") == text
 
 
-def test_an_edit_and_its_reversal() -> None:
+def test_reversing_an_edit_restores_the_text() -> None:
     wanted = Wanted(path="f", kind=JSON, values=((("a", "b"), 1), (("c",), {"d": 2})))
     text = '{"c": 7, "x": 1}\n'
     after = applied(wanted, text)

@@ -8,7 +8,7 @@ import shutil
 from tests.cli.command import Mam
 
 
-def test_every_line_of_the_seed(mam: Mam) -> None:
+def test_every_line_of_the_seed_works(mam: Mam) -> None:
     prompt = "정렬 문제 10개를 만들어 sort_problems.md로 저장…"
     registered = mam(
         "register", "--prompt", prompt, "--agent", "claude-code",
@@ -76,7 +76,7 @@ def test_the_history_outlives_the_registry(mam: Mam) -> None:
     mam("get", job).failed(9, "mam init")
 
 
-def test_unknown_status_and_unknown_job(mam: Mam) -> None:
+def test_an_unknown_status_or_job_changes_nothing(mam: Mam) -> None:
     job = mam.register()
     file = mam.here / f".mam/jobs/{job}.json"
     before = file.read_bytes()

@@ -80,7 +80,7 @@ def test_a_terminal_shows_fifty_jobs_and_how_many_more_there_are(mam: Mam) -> No
     assert len(mam("list").out.splitlines()) == 52
 
 
-def test_the_table_of_a_terminal(mam: Mam) -> None:
+def test_a_terminal_gets_a_table(mam: Mam) -> None:
     mam("init")
     assert "mam register" in mam.on_terminal("list").out
     korean = mam.register("정렬 문제 10개를 만들어")
@@ -146,7 +146,7 @@ def test_korean_survives_every_locale(mam: Mam) -> None:
         assert "한글" in mam("get", job, LC_ALL=locale, PYTHONIOENCODING="latin-1").out
 
 
-def test_an_unknown_or_impossible_id(mam: Mam) -> None:
+def test_an_unknown_or_impossible_id_is_one_line(mam: Mam) -> None:
     mam.register()
     for text in ("nope", "../x", "/etc/passwd", "", ".", "a" * 65, "a/b", "-", "%2e", "*"):
         for verb in ("get", "status", "explain", "result", "logs", "complete", "heartbeat", "cancel"):
@@ -171,7 +171,7 @@ def test_a_unique_beginning_will_do_and_an_ambiguous_one_lists_candidates(mam: M
     assert mam.record(job[:5])["job_id"] == job
 
 
-def test_explain(mam: Mam) -> None:
+def test_explain_states_why_a_job_is_in_its_state(mam: Mam) -> None:
     first, second = mam.register(), mam.register()
     assert "1 pending job" in mam("explain", second).out
     assert "next one" in mam("explain", first).out
@@ -209,7 +209,7 @@ def test_a_bad_file_is_named_and_left_and_the_others_are_shown(mam: Mam, damage:
     assert bad.read_text() == damage
 
 
-def test_logs(mam: Mam) -> None:
+def test_logs_prints_the_history_and_its_tail(mam: Mam) -> None:
     job = mam.register()
     mam("complete", job)
     whole = mam("logs", job).out.splitlines()

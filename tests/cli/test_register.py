@@ -36,7 +36,7 @@ def test_every_choice_reaches_the_record(mam: Mam) -> None:
     assert record["status"] == "pending"
 
 
-def test_defaults(mam: Mam) -> None:
+def test_the_record_has_the_documented_defaults(mam: Mam) -> None:
     record = mam.record(mam.register())
     assert (record["timeout_sec"], record["idle_timeout_sec"], record["agent_session"]) == (3600, 120, "shell")
     assert record["workdir"] == str(mam.here)

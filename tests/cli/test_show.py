@@ -101,7 +101,7 @@ def test_the_next_steps_fit_the_job() -> None:
         assert "result" in steps(in_status(status).replace(result="x"))
 
 
-def test_a_real_job(mam: Mam) -> None:
+def test_it_shows_jobs_of_a_real_store(mam: Mam) -> None:
     mam("init")
     mam("show").failed(1, "no job", "mam run")
     parent = mam.register("first")
@@ -128,7 +128,9 @@ class TestClosingLine:
     def test_it_names_the_checks_and_the_cost(self) -> None:
         job = full_job(Status.COMPLETED, "report.md").replace(checked=True)
         line = closing_line(job, "abc12345")
-        assert line == ("abc12345 completed after 431.2 s · report.md found · validation passed · 41k tokens · $0.31")
+        assert line == (
+            "abc12345 completed after 7 min 11 s · report.md found · validation passed · 41k tokens · $0.31"
+        )
 
     def test_a_failure_names_its_reason_once(self) -> None:
         job = in_status(Status.ERROR).replace(reason="exit code 3.")

@@ -68,7 +68,7 @@ def test_it_is_installed_only_after_asking_and_shows_where(mam: Mam) -> None:
     assert mam("skill", "show").out == SKILL.read_text("utf-8")
 
 
-def test_for_the_user(mam: Mam) -> None:
+def test_the_skill_is_installed_for_the_user(mam: Mam) -> None:
     ran = mam("skill", "install", "--user", "--yes")
     assert ran.out.splitlines() == [str(mam.home / place / "skills/mam/SKILL.md") for place in (".claude", ".agents")]
     mam("skill", "install", "--user", "--project").failed(2, "not both")

@@ -329,7 +329,7 @@ def test_a_store_that_returns_is_read_from_the_start(command: Mam) -> None:
         terminal.shows_not("cannot read the store:")
 
 
-def test_ctrl_z_and_back(command: Mam) -> None:
+def test_ctrl_z_suspends_and_fg_continues(command: Mam) -> None:
     job = command.register("do it", "-s", "x", "--at", "+1h")
     env = {**command.env, "PS1": "ready> ", "ENV": "", "PYTHON": sys.executable}
     with Terminal(["/bin/sh", "-i"], command.here, env) as terminal:

@@ -29,7 +29,7 @@ KEYS = st.lists(st.sampled_from([b"j", b"\x1b[A", b"\x1bOB", b"\r", b"\x1b[5~", 
 # -- keys ------------------------------------------------------------------------------------------------------------
 
 
-def test_keys_of_a_terminal() -> None:
+def test_the_keys_of_a_terminal_are_parsed() -> None:
     assert parse_keys(b"\x1b[A\x1bOBj\r\n\x1b[1;5Z?") == ([UP, DOWN, "j", ENTER, ENTER, "?"], b"")
     assert parse_keys("ü日\U0001f642".encode() + b"\xe6\x97") == (["ü", "日", "\U0001f642"], b"\xe6\x97")
     assert parse_keys(b"\xff\xc3a\x80\xed\xa0\x80b") == (["a", "b"], b""), "no UTF-8"

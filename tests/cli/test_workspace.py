@@ -36,7 +36,7 @@ def test_only_init_and_register_make_a_store(mam: Mam) -> None:
     assert list(mam.here.iterdir()) == []
 
 
-def test_init(mam: Mam) -> None:
+def test_init_creates_a_store_once(mam: Mam) -> None:
     ran = mam("init")
     assert ran.line == f"{mam.here}/.mam/jobs"
     assert "created a store" in ran.stderr

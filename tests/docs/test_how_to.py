@@ -57,7 +57,7 @@ def test_every_recipe_is_run() -> None:
 
 
 @pytest.mark.parametrize("title", BEFORE)
-def test_recipe(title: str, tmp_path: Path) -> None:
+def test_each_recipe_works_as_printed(title: str, tmp_path: Path) -> None:
     here, programs = tmp_path / "here", tmp_path / "bin"
     here.mkdir()
     programs.mkdir()

@@ -33,7 +33,7 @@ def database(doctor: Doctor) -> Path:
     return path
 
 
-def test_a_sound_database(doctor: Doctor, database: Path) -> None:
+def test_a_sound_database_has_no_finding(doctor: Doctor, database: Path) -> None:
     found = doctor.run()
     found.sound()
     assert "6 jobs" in found.one("records", "fine")["what"]
@@ -49,7 +49,7 @@ def test_a_database_that_was_written_by_hand(doctor: Doctor, database: Path) -> 
     assert any(str(job_id) in what for what in found.wrong())
 
 
-def test_a_database_with_a_broken_page(doctor: Doctor, database: Path) -> None:
+def test_a_broken_page_of_a_database_is_found(doctor: Doctor, database: Path) -> None:
     with apsw.Connection(str(database)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     content = bytearray(database.read_bytes())
@@ -100,7 +100,7 @@ def test_the_versions_of_sqlite_that_may_lose_pages(version: str, state: str) ->
 # -- PostgreSQL ------------------------------------------------------------------------------------------------------
 
 
-def test_postgresql(doctor: Doctor, server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_postgresql_store_is_checked(doctor: Doctor, server: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> None:
     address = doctor.env["MAM_STORE"] = server.empty_database()
     monkeypatch.chdir(doctor.here)  # its history is kept where jobs of this directory would be
     ids = doctor.fill()
@@ -155,7 +155,7 @@ def _git(doctor: Doctor, *words: str) -> None:
     subprocess.run(["git", *author, *words], cwd=doctor.here, check=True, capture_output=True)
 
 
-def test_a_registry_that_git_tracks(doctor: Doctor) -> None:
+def test_a_registry_that_git_tracks_is_found(doctor: Doctor) -> None:
     _git(doctor, "init", "-q")
     doctor.fill()
     doctor.run().sound()
@@ -223,7 +223,7 @@ def test_foreign_directories_are_neither_opened_nor_repaired(doctor: Doctor, kin
 # -- what it looks like ----------------------------------------------------------------------------------------------
 
 
-def test_lines_for_a_pipe_and_for_a_person(doctor: Doctor) -> None:
+def test_findings_are_columns_in_a_pipe_and_text_on_a_terminal(doctor: Doctor) -> None:
     doctor.fill()
     (doctor.inside / "secrets.damaged").write_text("{")
     (doctor.inside / "secrets.damaged").chmod(0o600)

@@ -27,7 +27,7 @@ def test_programs_that_are_not_here(doctor: Doctor, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("said", "shown"), [("tmux 3.3a", "tmux 3.3a"), ("tmux next-3.5", "tmux")])
-def test_versions_of_programs(doctor: Doctor, tmp_path: Path, said: str, shown: str) -> None:
+def test_the_versions_of_programs_are_shown(doctor: Doctor, tmp_path: Path, said: str, shown: str) -> None:
     doctor.fill()
     program = tmp_path / "programs" / "tmux"
     program.parent.mkdir()
@@ -37,7 +37,7 @@ def test_versions_of_programs(doctor: Doctor, tmp_path: Path, said: str, shown: 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_record_of_another_user(doctor: Doctor) -> None:
+def test_a_record_of_another_user_is_found(doctor: Doctor) -> None:
     ids = doctor.fill()
     os.chown(doctor.jobs / f"{ids[0]}.json", 65534, 65534)
     found = doctor.run().one("modes", "wrong")
@@ -47,7 +47,7 @@ def test_a_record_of_another_user(doctor: Doctor) -> None:
     doctor.run().sound()
 
 
-def test_a_network_file_system(doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_file_system_is_found(doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the kernel would tell of it: the same device, under another name."""
     doctor.fill()
     device = os.stat(doctor.jobs).st_dev

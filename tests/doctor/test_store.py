@@ -130,7 +130,7 @@ def test_a_lock_that_a_process_holds(doctor: Doctor) -> None:
     assert found.one("locks", "fine")["what"] == "no process holds the store's or the audit log's lock"
 
 
-def test_modes_are_closed(doctor: Doctor) -> None:
+def test_open_modes_are_found_and_closed(doctor: Doctor) -> None:
     ids = doctor.fill()
     record, log = doctor.jobs / f"{ids[0]}.json", doctor.here / f".mam/delegate_job_logs/{ids[0]}/meta.json"
     for path in (record, log, doctor.inside / "journal.log"):
@@ -239,7 +239,7 @@ def test_an_unwritable_audit_log_is_reported_with_its_failures(doctor: Doctor) -
     assert not (doctor.inside / "audit.failures").exists()
 
 
-def test_records_of_the_future(doctor: Doctor) -> None:
+def test_a_record_from_the_future_is_found(doctor: Doctor) -> None:
     ids = doctor.fill()
     record = doctor.jobs / f"{ids[0]}.json"
     fields = json.loads(record.read_bytes())
@@ -251,7 +251,7 @@ def test_records_of_the_future(doctor: Doctor) -> None:
     assert "in the future" in doctor.run().one("clock", "wrong")["what"]
 
 
-def test_unreadable_settings(doctor: Doctor) -> None:
+def test_invalid_settings_are_found(doctor: Doctor) -> None:
     doctor.fill()
     file = doctor.home / "config/mam/config.toml"
     file.parent.mkdir(parents=True)

@@ -74,7 +74,7 @@ MUTANTS = [
     Mutant(
         name="the digest of a record file is not compared", file=f"{FILES}/records.py",
         old="        is_own = text[at:] == _TRAILER % (stamp.epoch.encode(), stamp.version, _digest(text[:at], stamp))\n",
-        new="        is_own = True\n", caught_by=f"{FAULTS}/test_corruption.py::test_a_record",
+        new="        is_own = True\n", caught_by=f"{FAULTS}/test_corruption.py::test_a_damaged_record_file_is_named",
     ),
     Mutant(
         name="a file that is newer than its database is overwritten", file=f"{FILES}/mirror.py",
@@ -297,7 +297,7 @@ MUTANTS = [
     Mutant(
         name="an inbox whose ledger is lost takes its files again", file="src/mam/inbox/repair.py",
         old='(job.inbox or {}).get("root") != settings.root or', new="True or",
-        caught_by=f"{FAULTS}/test_kept_files.py::test_the_ledger_of_an_inbox",
+        caught_by=f"{FAULTS}/test_kept_files.py::test_a_damaged_ledger_of_an_inbox_loses_no_file",
     ),
     Mutant(
         name="a paused agent keeps back the others of its key", file=f"{SQLITE}/queries.sql",

@@ -31,7 +31,7 @@ def test_a_chain_of_kills(folder: Path, store_kind: StoreKind, seam: str) -> Non
 
 
 @at_every_seam
-def test_the_disk_before_each_step(folder: Path, store_kind: StoreKind, seam: str) -> None:
+def test_the_disk_before_each_step_is_sound(folder: Path, store_kind: StoreKind, seam: str) -> None:
     assert alone("snapshots", store_kind.name, seam, 150 * DOSE, 1, folder) >= 150 * DOSE
 
 

@@ -61,7 +61,7 @@ WHOLE = {"ended": "completed", "runs": "running", "waits": "pending"}
 
 
 @with_every_damage
-def test_a_record(origin: Path, damage: str) -> None:
+def test_a_damaged_record_file_is_named(origin: Path, damage: str) -> None:
     """The database is the source: mam names the file, leaves it as it is, and keeps it aside when it writes the job."""
     for at, place, spoilt in damaged(origin, "jobs/runs.json", damage, stride=37):
         store = FILES.open(place)
@@ -77,7 +77,7 @@ def test_a_record(origin: Path, damage: str) -> None:
 
 
 @with_every_damage
-def test_the_events_of_a_job(origin: Path, damage: str) -> None:
+def test_a_damaged_event_log_changes_no_event(origin: Path, damage: str) -> None:
     """They are a copy of the journal, which only people and a rebuild of the database read."""
     whole = STORE_KINDS["files"].open(origin)
     expected = whole.events("runs")
@@ -148,7 +148,9 @@ def _settle(database: Path) -> None:
 
 @with_every_damage
 @pytest.mark.parametrize("file", ["ended/events.ndjson", "ended/status.json", "ended/meta.json", ".cursor-*"])
-def test_the_audit_log(origin: Path, damage: str, file: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_audit_log_keeps_its_other_lines(
+    origin: Path, damage: str, file: str, caplog: pytest.LogCaptureFixture
+) -> None:
     name = str(next((origin / "logs").glob(file)).relative_to(origin))
     for at, place, spoilt in damaged(origin, name, damage, stride=61):
         store = FILES.open(place)
@@ -164,7 +166,7 @@ def test_the_audit_log(origin: Path, damage: str, file: str, caplog: pytest.LogC
 
 
 @with_every_damage
-def test_a_database(folder: Path, damage: str) -> None:
+def test_a_damaged_database_is_right_or_named(folder: Path, damage: str) -> None:
     """The database opens and is right, or mam names the damage. mam never makes a new one over it."""
     origin = folder / "database"
     SQLITE.make(origin)

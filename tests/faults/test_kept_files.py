@@ -57,7 +57,7 @@ def _register(store: Store) -> None:
 
 
 @with_every_damage
-def test_secrets(origin: Path, damage: str) -> None:
+def test_damaged_secrets_are_named(origin: Path, damage: str) -> None:
     store = FILES.open(origin)
     whole = store.secrets("runs")
     store.close()
@@ -76,7 +76,7 @@ def test_secrets(origin: Path, damage: str) -> None:
 
 
 @with_every_damage
-def test_the_directory_of_sessions(folder: Path, damage: str) -> None:
+def test_a_damaged_record_of_a_session_is_named(folder: Path, damage: str) -> None:
     origin = folder / "origin"
     directory = FilesDirectory(str(origin))
     directory.change(AGENT, publish(record_of("first"), LONG))
@@ -97,7 +97,7 @@ def test_the_directory_of_sessions(folder: Path, damage: str) -> None:
 
 
 @with_every_damage
-def test_the_ledger_of_an_inbox(folder: Path, damage: str) -> None:
+def test_a_damaged_ledger_of_an_inbox_loses_no_file(folder: Path, damage: str) -> None:
     """An unreadable ledger stops the inbox. mam fills an empty one again from the registry. One file still becomes one
     job."""
     place, saved = folder / "place", folder / "saved"

@@ -134,7 +134,7 @@ def test_a_block_of_mam_beside_others_is_read_and_all_of_it_is_passed_on(world: 
     assert (second.prompt, second.priority) == ("do that", 8)
 
 
-def test_the_keys_of_front_matter(world: World) -> None:
+def test_every_key_of_front_matter_is_read(world: World) -> None:
     text = """\
 ---
 agent: codex

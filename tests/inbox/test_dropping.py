@@ -129,7 +129,7 @@ def test_three_watchers_on_one_tree_take_each_file_once(world: World) -> None:
     assert len(world.all_jobs()) == 90
 
 
-def test_thousands_at_once(quick_path: Path) -> None:
+def test_thousands_of_files_at_once_become_jobs(quick_path: Path) -> None:
     world = World(quick_path)
     folder = world.inbox / WHERE
     folder.mkdir(parents=True)

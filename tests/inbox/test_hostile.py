@@ -75,7 +75,7 @@ def test_a_hostile_file_stops_no_other(inbox: InboxCommand, name: str) -> None:
     assert inbox.left() == []
 
 
-def test_twenty_of_them_at_once(inbox: InboxCommand) -> None:
+def test_twenty_hostile_files_at_once_stop_no_other(inbox: InboxCommand) -> None:
     """Variation: many in one batch, between good ones."""
     inbox.drop("echo before\n", "a.prompt.md")
     for number in range(20):
@@ -96,7 +96,7 @@ def test_a_hostile_file_in_a_store_of_rows(tmp_path: Path) -> None:
     world.close()
 
 
-def test_a_hostile_head_in_another_encoding(inbox: InboxCommand) -> None:
+def test_a_hostile_head_in_another_encoding_stops_no_other(inbox: InboxCommand) -> None:
     """Variation: with a byte order mark, and with CRLF line ends."""
     for mark, name in (("\ufeff", "marked"), ("", "plain")):
         inbox.drop(f"{mark}---\r\nagent: {'[' * 30_000}\r\n---\r\ndo\r\n", f"{name}.prompt.md")

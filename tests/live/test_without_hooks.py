@@ -67,7 +67,7 @@ def test_reports_of_an_agent_reach_the_worker_of_its_session(harness: LiveHarnes
     assert "half" in [event["detail"] for event in harness.events(job_id)]
 
 
-def test_a_text_between_two_jobs(harness: LiveHarness) -> None:
+def test_a_text_is_typed_between_two_jobs(harness: LiveHarness) -> None:
     harness.agent()
     jobs = [harness.register(f"agent: say {number}") for number in range(3)]
 

@@ -32,7 +32,9 @@ def cut_off(origin: str, target: str, at: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["files", "sqlite", "postgresql"])
-def test_killed_fifty_times(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
+def test_a_migration_that_is_killed_fifty_times_is_complete(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
     origin = str(tmp_path / "from")
     furnish(made(origin), 160)
     before = contents(opened(origin))

@@ -39,7 +39,7 @@ def fingerprint(place: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("tree", ["hermes_jobs"], indirect=True)
 @pytest.mark.parametrize("kind", ["files", "sqlite"])
-def test_records_of_the_scripts(tree: Path, tmp_path: Path, kind: str) -> None:
+def test_records_of_the_scripts_are_copied(tree: Path, tmp_path: Path, kind: str) -> None:
     before = fingerprint(tree)
     target = str(tmp_path / "to") if kind == "files" else f"sqlite://{tmp_path}/to.db"
     moved = migrate(str(tree), target)
@@ -67,7 +67,7 @@ def test_a_running_record_has_a_lease_where_it_goes(tree: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("tree", ["queue_jobs"], indirect=True)
-def test_a_queue_of_prompt_files(tree: Path, tmp_path: Path) -> None:
+def test_a_queue_of_prompt_files_is_copied(tree: Path, tmp_path: Path) -> None:
     before = fingerprint(tree)
     moved = migrate(str(tree), str(tmp_path / "to"))
     assert (moved.jobs, moved.left_behind) == (5, [])
@@ -90,7 +90,7 @@ def test_a_broken_entry_of_a_queue_stays_behind(tree: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("tree", ["live_agents_v2", "live_agents_v3"], indirect=True)
-def test_sessions_of_the_other_directory(tree: Path, tmp_path: Path) -> None:
+def test_sessions_of_houmao_are_copied(tree: Path, tmp_path: Path) -> None:
     before = fingerprint(tree)
     moved = copy_agents(str(tree / "live_agents"), str(tmp_path / "to"))
     assert (moved.jobs, moved.left_behind) == (2, [])

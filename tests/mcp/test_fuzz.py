@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mam.mcp.line_reader import LineReader
 from mam.mcp.messages import MESSAGE_LIMIT, RpcError, encode, id_of, read_message
-from mam.mcp.stdio import LineReader
 from tests.cli.command import Mam
 from tests.mcp.client import META, NEWEST, TASKS, McpClient, mcp
 

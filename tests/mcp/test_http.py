@@ -86,7 +86,7 @@ def test_headers_say_what_the_body_says(served: Serving) -> None:
     assert client.refused("resources/read", {"uri": "mam://jobs/x"}) == (200, -32602)
 
 
-def test_other_messages_and_methods(served: Serving) -> None:
+def test_other_messages_and_methods_are_rejected(served: Serving) -> None:
     client = HttpMcp(served, "read")
     assert client.http.post(client.url, content=b"nonsense").json()["error"]["code"] == -32700
     bad = client.http.post(client.url, json=[1])
@@ -179,3 +179,14 @@ def test_a_stream_ends_with_its_token(served: Serving) -> None:
         served.registry.cancel(job)
         assert "notifications/resources/updated" in next(lines)
     assert stream.headers["content-type"].startswith("text/event-stream")
+
+
+def test_a_client_with_a_handshake_is_offered_no_subscription(served: Serving) -> None:
+    """The server keeps no session in which it could send anything."""
+    info = {"name": "x", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    headers = {"authorization": f"Bearer {served.token('read')}"}
+    answer = httpx.post(f"{served.url}/mcp", json=message, headers=headers, trust_env=False)
+
+    assert answer.json()["result"]["capabilities"]["resources"] == {}

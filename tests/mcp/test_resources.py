@@ -18,7 +18,7 @@ def _text(client: McpClient, uri: str) -> str:
     return str(contents[0]["text"])
 
 
-def test_record_log_and_diff_of_a_job(mam: Mam) -> None:
+def test_record_log_and_diff_of_a_job_are_resources(mam: Mam) -> None:
     need("git")
     for words in (["init", "-q"], ["config", "user.email", "a@b"], ["config", "user.name", "a"]):
         subprocess.run(["git", *words], cwd=mam.here, check=True)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -16,58 +13,14 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 from mam import questions
-from mam.config.settings import Config
 from mam.jobs.question import Draft
-from mam.location.stores import create_store, open_located, parse_address
-from mcp import StdioServerParameters
-from tests.cli.command import Mam
-from tests.serve.serving import serving
+from tests.mcp.world import TRANSPORTS, Address, World, server_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
-    from mam.registry import Registry
 
-STORES = ("files", "sqlite", "postgres")
 LONGEST = 60.0
-
-
-@dataclass
-class World:
-    mam: Mam
-    address: str
-    registry: Registry
-
-
-@pytest.fixture(params=STORES)
-def world(request: pytest.FixtureRequest, mam: Mam, tmp_path: Path) -> Iterator[World]:
-    if request.param == "postgres":
-        address: str = request.getfixturevalue("database")
-    else:
-        address = str(mam.here / ".mam/jobs") if request.param == "files" else f"sqlite://{tmp_path}/jobs.db"
-    located = parse_address(address, "the test")
-    create_store(located, Config())
-    registry = open_located(located, Config())
-    yield World(mam, address, registry)
-    registry.store.close()
-
-
-@contextmanager
-def _server(world: World, transport: str) -> Iterator[Any]:
-    if transport == "stdio":
-        env = {**world.mam.env, "MAM_STORE": world.address}
-        argv = ["-m", "mam", "mcp", "--worker"]
-        yield StdioServerParameters(command=sys.executable, args=argv, env=env, cwd=str(world.mam.here))
-        return
-    with serving(world.registry) as served:
-        token = served.token("read", "submit", "work", "answer")
-        yield Address(f"{served.url}/mcp", {"authorization": f"Bearer {token}"})
-
-
-@dataclass
-class Address:
-    url: str
-    headers: dict[str, str]
 
 
 @asynccontextmanager
@@ -90,7 +43,7 @@ async def _call(client: Client, tool: str, **arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_the_client_of_the_sdk_uses_every_tool(world: World, transport: str, mode: str) -> None:
     asked: list[str] = []
 
@@ -126,16 +79,16 @@ def test_the_client_of_the_sdk_uses_every_tool(world: World, transport: str, mod
             assert len((await client.list_resource_templates()).resource_templates) == 3
             assert len((await client.list_prompts()).prompts) == 2
 
-    with _server(world, transport) as server:
+    with server_of(world, transport) as server:
         anyio.run(use, server)
     found = world.registry.get(world.registry.store.ids_with_prefix("", 1)[0])
     assert found is not None
-    if mode == "auto":
+    if mode == "auto" or transport == "stdio":
         assert asked
         assert "Which?" in asked[0]
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_wait_ends_when_the_job_does(world: World, transport: str) -> None:
     async def use(server: Any) -> None:
         async with _client(server) as client:
@@ -154,5 +107,5 @@ def test_a_wait_ends_when_the_job_does(world: World, transport: str) -> None:
                             break
             assert found[0]["news"][0]["result"]["text"] == "done"
 
-    with _server(world, transport) as server:
+    with server_of(world, transport) as server:
         anyio.run(use, server)

@@ -119,21 +119,19 @@ def _accept(answer: object) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("response", "answer"),
-    [
-        ({"action": "decline"}, "deny"), ({"action": "cancel"}, None), (_accept("none of them"), None),
-        (_accept(7), None), ("yes", None), ({}, None), ({"action": "accept"}, None),
-    ],
-)  # fmt: skip
-def test_only_a_decision_closes_the_question(mam: Mam, response: object, answer: str | None) -> None:
+    "response",
+    [{"action": "decline"}, {"action": "cancel"}, _accept("none of them"), _accept(7), "yes", {}, {"action": "accept"}],
+)
+def test_only_an_answer_closes_the_question(mam: Mam, response: object) -> None:
+    """`codex exec` declines for its user, whom it has not asked."""
     with mcp(mam, capabilities=BOTH) as client:
         task = _submit(client)["taskId"]
         question = _claim_and_ask(mam, task, "--choice", "sqlite", "--choice", "mysql")
         responses = {question: response, f"{task}.9": _accept("sqlite"), "x": _accept("sqlite")}
         assert client.ask("tasks/update", {"taskId": task, "inputResponses": responses})["resultType"] == "complete"
-        assert _state(client, task)["status"] == ("working" if answer else "input_required")
+        assert _state(client, task)["status"] == "input_required"
 
-    assert mam("get", task, "--json").json["questions"][0].get("answer") == answer
+    assert mam("get", task, "--json").json["questions"][0].get("answer") is None
 
 
 def test_a_client_without_forms_is_told_who_answers(mam: Mam) -> None:
@@ -183,7 +181,7 @@ def test_permissions_are_answered_elsewhere_unless_the_user_says_so(mam: Mam) ->
     assert mam("get", job, "--json").json["questions"][0]["answer"] == "allow"
 
 
-def test_nobody_allows_what_a_form_cannot_show_whole(mam: Mam) -> None:
+def test_a_form_that_cannot_show_all_allows_nothing(mam: Mam) -> None:
     job = mam("register", "p", "--agent", "codex").line
     mam("pick", "-s", "codex")
     _ask_permission(mam, job, command=f"echo {'x' * 5_000}; git push --force")
@@ -247,7 +245,7 @@ def test_a_stream_tells_of_tasks_and_resources(mam: Mam) -> None:
         assert message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == stream
 
 
-def test_a_subscription_of_the_old_form(mam: Mam) -> None:
+def test_a_subscription_of_the_old_form_works(mam: Mam) -> None:
     job = mam("register", "p", "--agent", "codex").line
     with mcp(mam, version=OLD) as client:
         assert client.ask("resources/subscribe", {"uri": f"mam://jobs/{job}"}) == {}

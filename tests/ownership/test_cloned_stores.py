@@ -208,7 +208,7 @@ def test_prompts_that_came_with_a_repository_become_no_jobs(mam: Mam) -> None:
     assert [job["prompt"].strip() for job in mam("list", "--json").json] == ["do good"]
 
 
-def test_an_inbox_whose_ledger_came_with_a_repository(mam: Mam) -> None:
+def test_an_inbox_whose_ledger_came_with_a_repository_needs_trust(mam: Mam) -> None:
     upstream = repository(mam.home / "upstream")
     (upstream / ".mam/.queue/jobs/x").mkdir(parents=True)
     (upstream / ".mam/.queue/jobs/x/job.json").write_text("{}")
@@ -217,7 +217,7 @@ def test_an_inbox_whose_ledger_came_with_a_repository(mam: Mam) -> None:
     mam("inbox", "once", "--mode", "flat", "--agent", "shell").failed(1, f"mam trust {here}/.mam/.queue")
 
 
-def test_sessions_that_came_with_a_repository(mam: Mam) -> None:
+def test_sessions_that_came_with_a_repository_are_not_used(mam: Mam) -> None:
     upstream = repository(mam.home / "upstream")
     (upstream / "agents/live_agents/x").mkdir(parents=True)
     (upstream / "agents/live_agents/x/record.json").write_text("{}")
@@ -273,7 +273,7 @@ def database_with(mam: Mam, mark: Path, name: str = "jobs.db") -> Path:
     return upstream
 
 
-def test_a_cloned_database(mam: Mam, mark: Path) -> None:
+def test_a_cloned_database_needs_trust(mam: Mam, mark: Path) -> None:
     here = cloned(mam, committed(database_with(mam, mark)))
     address = f"sqlite://{here}/jobs.db"
     mam(*WORK, "--store", address).failed(1, f"mam trust {here}/jobs.db")
@@ -295,7 +295,7 @@ def test_a_database_behind_a_link_of_the_repository(mam: Mam, mark: Path) -> Non
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-journal", "-secrets"])
-def test_a_file_beside_a_database(mam: Mam, suffix: str) -> None:
+def test_a_tracked_file_beside_a_database_needs_trust(mam: Mam, suffix: str) -> None:
     upstream = repository(mam.home / "upstream")
     (upstream / f"jobs.db{suffix}").write_bytes(b"x" * 4096)
     here = cloned(mam, committed(upstream))

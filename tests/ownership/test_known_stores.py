@@ -200,7 +200,7 @@ def test_a_worktree_of_a_branch_that_brings_a_store(mam: Mam, upstream: Path, ma
     assert not mark.exists()
 
 
-def test_a_worktree_without_its_repository(mam: Mam, upstream: Path, mark: Path) -> None:
+def test_a_worktree_without_its_repository_is_rejected(mam: Mam, upstream: Path, mark: Path) -> None:
     """As in a container with only the worktree: without its repository, the tracked files are unknown."""
     bring(upstream, f"sub/.mam/jobs/{EVIL}.json", shell_job(mark))
     tree = mam.home / "tree"
@@ -211,7 +211,7 @@ def test_a_worktree_without_its_repository(mam: Mam, upstream: Path, mark: Path)
     assert mam("list", cwd=tree).code == 0
 
 
-def test_a_repository_of_the_whole_home(mam: Mam, mark: Path) -> None:
+def test_a_repository_of_the_whole_home_is_asked_too(mam: Mam, mark: Path) -> None:
     upstream = repository(mam.home / "upstream")
     bring(upstream, f"work/deep/.mam/jobs/{EVIL}.json", shell_job(mark))
     here = cloned(mam, upstream)

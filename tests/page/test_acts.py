@@ -93,6 +93,22 @@ def test_a_new_job_is_registered(visitor: Visitor, script: bool) -> None:
     assert (made.workspace, made.may_ask, made.permissions) == ("fresh", True, "edit")
 
 
+def test_a_job_works_in_a_worktree_of_a_directory_and_the_next_one_is_offered_the_same(visitor: Visitor) -> None:
+    page = visitor.open("/jobs/new")
+    page.fill("#prompt", "Do it")
+    page.fill("#workdir", "/home/anna/shop")
+    page.get_by_label("in a git worktree of it").check()
+    page.get_by_role("button", name="Register").click()
+    page.get_by_role("link", name="Register another one").click()
+    assert (visitor.newest().workspace, visitor.newest().workdir) == ("worktree", "/home/anna/shop")
+    assert page.input_value("#workdir") == "/home/anna/shop"
+    page.fill("#prompt", "Do it there")
+    page.get_by_label("in a git worktree of it").uncheck()
+    page.get_by_role("button", name="Register").click()
+    page.wait_for_selector(".note.ok")
+    assert visitor.newest().workspace == "workdir"
+
+
 def test_a_wrong_field_keeps_what_was_typed(visitor: Visitor) -> None:
     page = visitor.open("/jobs/new")
     page.fill("#prompt", "Do it")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mam import questions
+from mam.jobs.question import Draft
 from mam.stores.outputs import AttemptId, OutputLimits, Piece
 
 if TYPE_CHECKING:
@@ -62,6 +64,21 @@ def test_new_output_appears_on_the_page_of_a_running_job(visitor: Visitor) -> No
     page.wait_for_selector("#conversation:has-text('Now the last module.')")
 
 
+def test_the_page_of_a_job_that_asks_and_ends_offers_what_can_be_done_then(visitor: Visitor) -> None:
+    page = visitor.live(f"/jobs/{visitor.ids['importer']}")
+    job, box = visitor.job("importer"), page.locator("#composer textarea")
+    assert "when this job has ended" in (box.get_attribute("placeholder") or "")
+    asked = questions.ask(visitor.registry, job.job_id, Draft(kind="question", text="Which?"), attempt=job.attempt)
+    page.wait_for_selector("#composer textarea[placeholder='Your answer…']")
+    box.fill("the new one")
+    page.get_by_role("button", name="Answer").last.click()
+    page.wait_for_selector(".note.ok")
+    assert questions.find(visitor.registry, asked.id).question.answer == "the new one"
+    visitor.registry.cancel(job.job_id)
+    page.wait_for_selector("#composer:has-text('It cannot be continued: its conversation never began')")
+    page.wait_for_selector("#side:not(:has-text('Pause claude-code'))")
+
+
 def test_the_page_survives_a_server_that_is_killed(visitor: Visitor) -> None:
     page = visitor.live("/jobs")
     visitor.server.kill()
@@ -70,6 +87,23 @@ def test_the_page_survives_a_server_that_is_killed(visitor: Visitor) -> None:
     visitor.server.start()
     page.wait_for_selector(f"#job-{job}", timeout=60_000)
     page.wait_for_selector("#live[data-state=live]")
+
+
+def test_on_a_slow_network_an_answer_is_sent_once(visitor: Visitor) -> None:
+    page = visitor.live("/")
+    tools = page.context.new_cdp_session(page)
+    tools.send("Network.enable")
+    slow = {"offline": False, "latency": 700, "downloadThroughput": 20_000, "uploadThroughput": 10_000}
+    tools.send("Network.emulateNetworkConditions", slow)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    card = page.locator(".question").first
+    card.get_by_role("button", name="Allow once").dblclick()
+    page.wait_for_selector("h1:has-text('1 question, 1 failure')")
+    assert len(sent) == 1
+    page.reload()
+    page.wait_for_selector("#live[data-state=live]", timeout=60_000)
+    assert page.locator(".question").count() == 1
 
 
 def test_two_tabs_share_one_connection(visitor: Visitor) -> None:

@@ -52,7 +52,7 @@ def test_settings_that_the_driver_rejects_are_reported(mam: Mam) -> None:
     refused(mam("list", "--store", url), 9, "connect_timeout")
 
 
-def test_an_invalid_address(mam: Mam) -> None:
+def test_an_invalid_address_is_one_line_without_its_password(mam: Mam) -> None:
     ran = mam("list", "--store", f"postgresql://me:{SECRET}@h/jobs?nonsense=1")
     assert (ran.code, ran.out) == (2, "")
     assert SECRET not in ran.stderr

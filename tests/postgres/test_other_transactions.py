@@ -68,7 +68,9 @@ def start(mam: Mam, *words: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.usefixtures("other_client")
-def test_wait_returns(by_news_alone: Mam, other: PostgresStore, admin: psycopg.Connection[Any]) -> None:
+def test_wait_returns_during_the_transaction_of_another(
+    by_news_alone: Mam, other: PostgresStore, admin: psycopg.Connection[Any]
+) -> None:
     registry = Registry(other)
     job = registry.register(prompt="p", agent="codex", label="one").job
     waiting = start(by_news_alone, "wait", job.job_id)

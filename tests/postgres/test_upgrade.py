@@ -62,7 +62,7 @@ def test_everything_is_there_afterwards(mam: Mam, old: str) -> None:
     assert not create_postgres_store(old), "once is enough"
 
 
-def test_work_continues(mam: Mam, old: str) -> None:
+def test_work_continues_after_an_upgrade(mam: Mam, old: str) -> None:
     assert mam("init", "--store", old).code == 0
     store = PostgresStore(old)
     registry = Registry(store)

@@ -89,3 +89,15 @@ def test_a_second_agent_claims_and_reports(agent: str, tmp_path: Path, model: Mo
     record = setup.record(job)
     assert (record["status"], record["result"], record["attempt"]) == ("completed", "hello", 1)
     assert record["owner"].startswith("mcp:")
+
+
+def test_an_agent_without_a_person_answers_no_question(tmp_path: Path, model: ModelServer) -> None:
+    """`codex exec` supports forms, and declines each on its own: the question stays open for a person."""
+    setup = AgentSetup("codex", tmp_path, model)
+    job = setup.mam("register", "p", "--agent", "human", "-s", "desk").line
+    setup.mam("pick", "-s", "desk")
+    setup.mam("ask", "Which database?", "--job", job, "--attempt", "1")
+    _run(setup, "codex", f"model: tool wait {json.dumps({'ids': [job]})}\nmodel: say Over.", ["mam", "mcp"])
+
+    assert "Which database?" in model.seen[-1].heard[-1].text
+    assert setup.record(job)["questions"][0].get("state", "open") == "open"

@@ -20,7 +20,7 @@ for number in range(1000):
 """
 
 
-def test_the_helpers_of_the_seed(shell: Shell) -> None:
+def test_the_helpers_of_the_seed_work(shell: Shell) -> None:
     told = shell.code("""
 import json, mqtt_common as m
 record = {"job_id": "abc12345", "status": "pending", "prompt": "정렬", "auth_token": "canary-token",
@@ -114,7 +114,7 @@ def test_two_processes_append_a_thousand_lines_each(shell: Shell) -> None:
         assert [line["number"] for line in lines if line["by"] == name] == list(range(1000))
 
 
-def test_the_broker_of_the_environment(shell: Shell) -> None:
+def test_the_broker_of_the_environment_is_used(shell: Shell) -> None:
     ask = "import json, mqtt_common as m; print(json.dumps(vars(m.broker_config_from_env())))"
     assert json.loads(shell.code(ask))["host"] is None, "there is none by default"
     shell.environment.update(

@@ -120,7 +120,7 @@ def test_the_history_outlives_the_registry(shell: Shell) -> None:
     assert not (shell.here / ".mam" / "jobs").exists()
 
 
-def test_the_tail_of_a_history(shell: Shell) -> None:
+def test_the_tail_of_a_history_is_printed(shell: Shell) -> None:
     """M-22."""
     job_id = shell.run(*REGISTER).stdout.strip()
     shell.run("registry.py", "pick", "--agent-session", "tmux:claude")
@@ -142,7 +142,7 @@ def test_every_logged_job_is_listed_with_its_status(shell: Shell) -> None:
         assert status in row
 
 
-def test_another_directory_for_the_log(shell: Shell) -> None:
+def test_the_log_goes_into_the_directory_of_the_variable(shell: Shell) -> None:
     shell.environment["DELEGATE_JOB_LOGS_DIR"] = str(shell.here / "history")
     job_id = shell.run(*REGISTER).stdout.strip()
     assert (shell.here / "history" / job_id / "events.ndjson").exists()

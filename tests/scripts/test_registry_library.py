@@ -22,7 +22,7 @@ def registry_dir(tmp_path: Path) -> Path:
     return tmp_path / ".mam" / "jobs"
 
 
-def test_a_script_of_the_old_days(shell: Shell) -> None:
+def test_an_old_script_works_on_the_library(shell: Shell) -> None:
     """The walk of a job by library calls, one process, relative defaults."""
     told = shell.code("""
 import json, registry

@@ -117,8 +117,9 @@ def _worker(world: World, what: str) -> httpx.Response:
 
 
 def _revoked(world: World) -> httpx.Response:
-    create_token(world.registry.store, "old", EVERYTHING)
-    return world.client.delete("/tokens/old")
+    old = f"old-{world.owner}"
+    create_token(world.registry.store, old, EVERYTHING)
+    return world.client.delete(f"/tokens/{old}")
 
 
 STEPS: dict[str, Callable[[World], httpx.Response]] = {

@@ -42,7 +42,7 @@ def test_a_file_that_is_not_sqlite(mam: Mam, tmp_path: Path, contents: bytes) ->
     check_refused_and_untouched(mam, path, "not an SQLite database")
 
 
-def test_a_database_of_another_program(mam: Mam, tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_rejected(mam: Mam, tmp_path: Path) -> None:
     path = tmp_path / "bookmarks.db"
     database = apsw.Connection(str(path))
     database.execute("PRAGMA application_id = 1234; CREATE TABLE job (title); INSERT INTO job VALUES ('mine')")

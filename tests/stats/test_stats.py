@@ -64,7 +64,7 @@ def completed(registry: Registry, label: str, waits: float, runs: float) -> None
     registry.complete(job.job_id, attempt=job.attempt)
 
 
-def test_counts_and_times(registry: Registry) -> None:
+def test_jobs_are_counted_and_times_are_summed(registry: Registry) -> None:
     for number in range(1, 21):
         completed(registry, "a", waits=number, runs=number * 10)
     failed = begun(registry, "b", 3)
@@ -130,7 +130,7 @@ def test_the_sums_of_each_day_are_those_of_its_jobs(registry: Registry, monkeypa
     assert 1 <= recent.ended <= last.ended
 
 
-def test_days_and_a_span_of_time(registry: Registry) -> None:
+def test_figures_are_grouped_by_day_within_a_span(registry: Registry) -> None:
     completed(registry, "a", 1, 1)
     clock_of(registry).advance(3 * DAY)
     completed(registry, "a", 1, 1)
@@ -249,7 +249,7 @@ def test_the_cost_of_each_attempt_is_added_once(registry: Registry) -> None:
 # -- the verb --------------------------------------------------------------------------------------------------------
 
 
-def test_for_programs_for_pipes_and_for_people(mam: Mam) -> None:
+def test_json_pipe_and_terminal_show_the_same_figures(mam: Mam) -> None:
     for label in ("a", "b", "a rather long label, far longer than a column"):
         job = mam.register("x", "-s", label)
         mam("pick", "-s", label)
@@ -266,7 +266,7 @@ def test_for_programs_for_pipes_and_for_people(mam: Mam) -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_nothing_yet_and_bad_input(mam: Mam) -> None:
+def test_an_empty_store_has_figures_and_bad_input_is_rejected(mam: Mam) -> None:
     mam("stats").failed(9, "No store")
     mam("init")
     assert mam("stats", "--json").json["total"]["ended"] == 0

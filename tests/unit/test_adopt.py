@@ -131,7 +131,7 @@ def test_unknown_fields_of_both_are_kept() -> None:
 
 
 @pytest.mark.parametrize(("found", "after", "marked"), [(5, 5, [(3, 5)]), (2, 2, []), (0, 2, [])])
-def test_numbers_only_grow(found: int, after: int, marked: list[tuple[int, int]]) -> None:
+def test_event_numbers_only_grow(found: int, after: int, marked: list[tuple[int, int]]) -> None:
     adoption = _written(running().replace(last_seq=2), last_seq=found)
 
     assert adoption.change.job.last_seq == after

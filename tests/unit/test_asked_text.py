@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from mam.cli.render.question import what_always_covers, whole_lines
+from mam.cli.render.text import json_safe
 from mam.jobs.asked_text import asked_lines, short_text
 from mam.jobs.question import Question
 
@@ -62,3 +64,19 @@ def test_always_says_what_it_covers() -> None:
     assert "only this once" in what_always_covers(question({"command": "make; x"}))
     assert "the same file" in what_always_covers(question({"file_path": "/a", "content": "x"}))
     assert "same use" in what_always_covers(question({"query": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("hidden", "seen"),
+    [
+        ("rm \u202e\x1b[2J", r"rm \u202e\x1b[2J"), ("a\u2060b\u00adc\u3164d", r"a\u2060b\xadc\u3164d"),
+        ("ls \U000e0072\U000e006d", r"ls \U000e0072\U000e006d"), ("\u034f\u115f\ufff9", r"\u034f\u115f\ufff9"),
+        ("Kürze 日本 \U0001f642", "Kürze 日本 \U0001f642"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_seen_is_escaped(hidden: str, seen: str) -> None:
+    lines = ["".join(text for text, _ in line) for line in whole_lines(question({"command": hidden}), 80)]
+    assert seen in lines
+    as_json = json.dumps({"command": hidden}, ensure_ascii=False)
+    assert json.loads(json_safe(as_json)) == {"command": hidden}
+    assert not any(letter in json_safe(as_json) for letter in hidden if letter not in seen)

@@ -72,7 +72,7 @@ def test_output_in_pieces_gives_the_same_items(recording: str) -> None:
 
 class TestRecordings:
     @pytest.mark.parametrize("agent", TESTED)
-    def test_the_last_message(self, agent: str) -> None:
+    def test_the_last_message_is_one_item(self, agent: str) -> None:
         said = [item for item in recorded(f"{agent}-text") if isinstance(item, Said)]
         assert said == [Said(text="Hello.")]
 
@@ -84,7 +84,7 @@ class TestRecordings:
         assert (cost.input, cost.cached, cost.output) == (200, 22, 44)
 
     @pytest.mark.parametrize("agent", [name for name in TESTED if AGENT_FACTS[name].prints_changes])
-    def test_a_new_file(self, agent: str) -> None:
+    def test_a_new_file_is_a_change(self, agent: str) -> None:
         (changed,) = [item for item in recorded(f"{agent}-write") if isinstance(item, Changed)]
         assert (changed.path, changed.action, changed.added, changed.removed) == ("notes.txt", "create", 1, 0)
 
@@ -94,7 +94,7 @@ class TestRecordings:
         assert ended.target == "echo 'it was me' > notes.txt"
 
     @pytest.mark.parametrize("agent", [name for name in TESTED if AGENT_FACTS[name].prints_denials])
-    def test_a_denied_tool(self, agent: str) -> None:
+    def test_a_denied_tool_has_the_state_denied(self, agent: str) -> None:
         used = [item for item in recorded(f"{agent}-denied") if isinstance(item, Used)][-1]
         assert (used.verb, used.target, used.state) == ("write", "notes.txt", DENIED)
         assert used.output
@@ -110,7 +110,7 @@ class TestRecordings:
         """Claude Code prints zeros for it, which mean that the cost is unknown."""
         assert not [item for item in recorded("claude-code-limit") if isinstance(item, Cost)]
 
-    def test_the_program_and_its_session(self) -> None:
+    def test_the_first_item_names_program_and_session(self) -> None:
         began = recorded("claude-code-text")[0]
         assert isinstance(began, Began)
         assert (began.version, began.model) == ("2.1.325", "claude-sonnet-4-5")
@@ -131,7 +131,7 @@ class TestClaudeCode:
         assert isinstance(used, Used)
         assert changed == Changed(id="t1", path="/w/a.py", added=2, removed=1, patch=" x\n-old\n+new\n+more")
 
-    def test_a_command_that_failed(self) -> None:
+    def test_a_failed_command_has_the_state_failed(self) -> None:
         tool = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make test"}}
         result = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "Exit code 2\nno rule"}
         first, last = "2026-11-15T21:38:34.000Z", "2026-11-15T21:38:46.500Z"
@@ -141,7 +141,7 @@ class TestClaudeCode:
         assert (used.verb, used.target, used.state, used.exit_code) == ("ran", "make test", FAILED, 2)
         assert (used.output, used.seconds) == ("no rule", 12.5)
 
-    def test_thoughts_plans_questions_and_subagents(self) -> None:
+    def test_thoughts_plans_questions_and_subagents_are_items(self) -> None:
         todos = [{"content": "one", "status": "completed"}, {"content": "two", "status": "in_progress"}]
         question = {"question": "Which?", "options": [{"label": "this"}, {"label": "that"}]}
         output = printed(
@@ -165,7 +165,7 @@ class TestClaudeCode:
 
 
 class TestCodex:
-    def test_reasoning_files_tools_and_plans(self) -> None:
+    def test_reasoning_files_tools_and_plans_are_items(self) -> None:
         def done(**item: object) -> dict[str, object]:
             return {"type": "item.completed", "item": {"id": "i", **item}}
 
@@ -220,7 +220,7 @@ class TestUnknownLines:
         for item in items_of(agent, printed(line)):
             assert VALIDATOR.is_valid(json.loads(json.dumps(to_json(item))))
 
-    def test_a_program_without_structure(self) -> None:
+    def test_each_line_of_a_plain_program_is_an_item(self) -> None:
         items = list(read_all(PlainReader(), [b"one\n\ntw", b"o\xff"]))
         assert items == [Line(text="one"), Line(text=""), Line(text="two\ufffd")]
 

@@ -35,7 +35,7 @@ def test_a_comment_names_the_file_the_line_and_the_code() -> None:
     assert "src/now.py, line 10:\n    +newer\nrename it\nand test it" in prompt
 
 
-def test_a_comment_on_a_removed_line_and_on_a_file() -> None:
+def test_a_removed_line_and_a_file_can_have_comments() -> None:
     assert "src/now.py, line 8:\n    -old\nwhy?" in (comments_prompt(edited("-old", "# why?")) or "")
     assert "b.txt:\nis empty" in (comments_prompt(with_heading(DIFF) + "# is empty\n") or "")
 

@@ -124,7 +124,7 @@ def test_a_few_of_many_candidates_are_listed(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("text", ["nobody", "../x", "", "a/b", "a\0", "-x", "%", "x" * 500, "ABC"])
-def test_an_unknown_job(registry: Registry, text: str) -> None:
+def test_an_unknown_job_is_an_error_of_every_verb(registry: Registry, text: str) -> None:
     _register(registry, "abc")
 
     for verb in (registry.get, registry.release, registry.next_seq, registry.retry, registry.complete):

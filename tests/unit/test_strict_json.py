@@ -49,7 +49,7 @@ def test_the_deepest_that_is_taken() -> None:
     assert safe_json(text) == {"a": "[{" * 10_000}
 
 
-def test_a_name_twice() -> None:
+def test_a_duplicate_name_is_rejected_in_strict_json() -> None:
     twice = b'{"a": 1, "a": 2}'
     assert safe_json(twice) == {"a": 2}
     with pytest.raises(DuplicateName):

@@ -88,7 +88,7 @@ def test_without_a_token_the_registry_confirms_the_end() -> None:
     assert one.ended == "completed"
 
 
-def test_markers_are_passed() -> None:
+def test_a_subscriber_continues_after_a_marker() -> None:
     one = subscription()
 
     told = one.read([{"marker": "imported", "seq": 1, "upto": 4}, event(5)], 101)
@@ -155,7 +155,7 @@ def test_the_idle_timeout_does_not_run_before_a_job_starts() -> None:
     assert one.expired(10_000) is None
 
 
-def test_nought_is_never() -> None:
+def test_a_timeout_of_0_never_expires() -> None:
     one = subscription(timeout=0, idle_timeout=0)
 
     assert (one.expired(1e9), one.deadline()) == (None, None)

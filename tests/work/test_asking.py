@@ -102,7 +102,7 @@ def test_a_question_with_choices_gets_its_answer(
     assert decision.message == "postgres"
 
 
-def test_a_deadline_refuses_and_nobody_has_decided(job: Job, door: Door) -> None:
+def test_a_deadline_refuses_and_counts_as_undecided(job: Job, door: Door) -> None:
     decision = DoorAsker(through(door)).decide(PUSH.replace(deadline_seconds=0.05))
     assert (decision.outcome, decision.decided, decision.is_undecided) == ("deny", "deadline", True)
     assert "No one answered" in decision.message

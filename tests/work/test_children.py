@@ -115,7 +115,7 @@ def test_the_tree_of_an_ended_job_can_still_be_cancelled(mam: Mam) -> None:
     assert (again.code, again.out) == (0, "")
 
 
-def test_trees_of_several_and_in_json(mam: Mam) -> None:
+def test_several_trees_are_cancelled_and_printed_as_json(mam: Mam) -> None:
     first, second = family_of(mam, 1), family_of(mam, 1)
     ran = mam("cancel", "--tree", "--json", first[0], first[1], second[0])
     assert ran.code == 0, ran.stderr

@@ -43,13 +43,13 @@ def inside(mam: Mam, monkeypatch: pytest.MonkeyPatch) -> Mam:
     return mam
 
 
-def test_defaults(inside: Mam) -> None:
+def test_a_missing_file_gives_the_defaults(inside: Mam) -> None:
     config = load_config()
     assert config == Config()
     assert (config.max_depth, config.on_idle, config.workdirs, config.commands) == (3, "show", {}, {})
 
 
-def test_the_new_keys_of_the_users_file(inside: Mam) -> None:
+def test_the_keys_of_the_users_file_are_read(inside: Mam) -> None:
     user(inside, 'max_depth = 5\non_idle = "stop"\n[workdirs]\n"/far" = "~/near"\n' + COMMAND)
     for _ in range(2):  # parsed, then from the cache
         config = load_config()
@@ -80,7 +80,7 @@ def test_tables_are_joined_name_by_name_and_the_users_win(inside: Mam) -> None:
     assert config.commands == {"my-agent": {"argv": ["mine"]}, "other": {"argv": ["o"]}}
 
 
-def test_on_idle_by_the_environment(inside: Mam, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_sets_on_idle(inside: Mam, monkeypatch: pytest.MonkeyPatch) -> None:
     user(inside, 'on_idle = "show"\n')
     monkeypatch.setenv("MAM_ON_IDLE", "stop")
     assert load_config().on_idle == "stop"
@@ -195,7 +195,7 @@ def refused(inside: Mam, text: str) -> str:
         ("[brokers]\nhost = 'x'", "'brokers' is not a setting"),
     ],
 )
-def test_what_is_refused(inside: Mam, text: str, word: str) -> None:
+def test_invalid_settings_are_refused_by_name(inside: Mam, text: str, word: str) -> None:
     assert word in refused(inside, text)
 
 

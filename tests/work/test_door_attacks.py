@@ -92,7 +92,7 @@ def test_bytes_after_the_request_are_not_read(registry: Registry, door: Door, jo
     assert registry.get(job.job_id).last_seq == 1
 
 
-def test_half_a_line_and_then_silence(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_a_line_and_then_silence_end_the_connection(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "READ_SECONDS", 0.2)
     with visitor(door) as silent, visitor(door) as halting, visitor(door) as short:
         halting.sendall(b'{"verb": "hea')

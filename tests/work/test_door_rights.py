@@ -17,14 +17,14 @@ from mam.jobs.draft import draft_job
 from mam.jobs.rights import Grants, child_choices
 from mam.stores.port import Query
 from tests.work.worker_harness import Harness
-from tests.work.worker_harness_fixtures import quick_fixture, shop_fixture
+from tests.work.worker_harness_fixtures import harness_fixture, quick_fixture
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from mam.jobs.record import Job
 
-__all__ = ["quick_fixture", "shop_fixture"]
+__all__ = ["harness_fixture", "quick_fixture"]
 
 AGENT = """
 import json, os, socket, sys

@@ -183,7 +183,7 @@ print(json.dumps({"id": number, "result": {"ok": 1}})); print('{"method": "secon
     assert speaker.close() == 0
 
 
-def test_an_error_and_an_end_are_told() -> None:
+def test_an_error_and_an_end_are_reported() -> None:
     failing = program(
         "import json, sys; n = json.loads(sys.stdin.readline())['id'];"
         "print(json.dumps({'id': n, 'error': {'code': -1, 'message': 'no'}}))"

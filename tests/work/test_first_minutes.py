@@ -23,7 +23,7 @@ def mam(tmp_path: Path) -> Mam:
     return Mam(here, home)
 
 
-def test_the_first_five_minutes(mam: Mam, pids: PidPipe) -> None:
+def test_a_new_user_gets_through_the_first_five_minutes(mam: Mam, pids: PidPipe) -> None:
     # What is this? Both ways to ask give the same answer, and it names the first command to try.
     bare, asked = mam(), mam("--help")
     assert bare.code == asked.code == 0

@@ -58,17 +58,17 @@ def killable(log: str, pids: PidPipe) -> Iterator[WorkerProcess]:
 
 
 class TestKilled:
-    def test_worker(self, killable: WorkerProcess, pids: PidPipe) -> None:
+    def test_when_the_worker_is_killed_everything_ends(self, killable: WorkerProcess, pids: PidPipe) -> None:
         tree = pids.processes(3)
         killable.kill(killable.worker)
         await_gone([*tree, killable.agent, killable.keeper, killable.guardian])
 
-    def test_worker_and_keeper(self, killable: WorkerProcess, pids: PidPipe) -> None:
+    def test_when_worker_and_keeper_are_killed_the_agent_ends(self, killable: WorkerProcess, pids: PidPipe) -> None:
         tree = pids.processes(3)
         killable.kill(killable.keeper, killable.worker)
         await_gone([*tree, killable.guardian])
 
-    def test_worker_and_guardian(self, killable: WorkerProcess, pids: PidPipe) -> None:
+    def test_when_worker_and_guardian_are_killed_the_agent_ends(self, killable: WorkerProcess, pids: PidPipe) -> None:
         tree = pids.processes(3)
         killable.kill(killable.guardian, killable.worker)
         await_gone([*tree, killable.keeper])
@@ -82,7 +82,7 @@ class TestKilled:
         finally:
             send_signal(daemon, signal.SIGKILL)
 
-    def test_worker_by_the_terminal(self, killable: WorkerProcess, pids: PidPipe) -> None:
+    def test_ctrl_c_at_the_terminal_ends_everything(self, killable: WorkerProcess, pids: PidPipe) -> None:
         """Ctrl-C goes to the group of the terminal; guardian, keeper and agent are in other sessions."""
         tree = pids.processes(3)
         sessions = {os.getsid(process.pid) for process in (killable.guardian, killable.keeper, killable.agent)}
@@ -90,7 +90,7 @@ class TestKilled:
         killable.process.send_signal(signal.SIGINT)
         await_gone([*tree, killable.keeper, killable.guardian])
 
-    def test_worker_while_the_agent_floods(self, log: str, pids: PidPipe) -> None:
+    def test_when_the_worker_of_a_flooding_agent_is_killed_the_agent_ends(self, log: str, pids: PidPipe) -> None:
         worker = WorkerProcess(log, shell("echo $$ > $1; yes & exec yes", pids.path).argv)
         try:
             tree = pids.processes(1)
@@ -115,7 +115,7 @@ class TestKilled:
         assert send_signal(keeper, signal.SIGTERM)
         await_gone([keeper])  # though the worker has read nothing yet: a worker that takes the job over waits for that
         ended = finish(run)
-        assert (ended.signal, ended.tree_ended_because) == (signal.SIGTERM, "the keeper was told to end")
+        assert (ended.signal, ended.tree_ended_because) == (signal.SIGTERM, "the keeper was asked to end")
 
     def test_the_worker_learns_that_the_keeper_died(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
         run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, pids.path), log)

@@ -106,7 +106,7 @@ class TestTakenBack:
             assert following.wait_accepted()
             assert finish(following).exit_code == 7
 
-    def test_nothing_stays_open(self, guardian: GuardianClient, log: str) -> None:
+    def test_a_returned_keeper_has_no_more_descriptors(self, guardian: GuardianClient, log: str) -> None:
         plan = shell("cat", stdin=b"x", tee=True, tee_errors=True)
         keeper, _ = kept(guardian, plan, log)
         before = descriptors(keeper.pid)
@@ -114,7 +114,7 @@ class TestTakenBack:
             assert kept(guardian, plan, log)[0] == keeper
         await_that(lambda: descriptors(keeper.pid) <= before, "something does")
 
-    def test_no_more_than_a_handful(self, guardian: GuardianClient, log: str) -> None:
+    def test_only_a_few_keepers_stay(self, guardian: GuardianClient, log: str) -> None:
         runs = [guardian.start(shell("exit 0"), f"{log}{number}") for number in range(12)]
         for run in runs:
             finish(run)
@@ -123,7 +123,7 @@ class TestTakenBack:
 
 
 class TestKilledWhileIdle:
-    def test_another_is_found(self, guardian: GuardianClient, log: str) -> None:
+    def test_a_killed_idle_keeper_is_replaced(self, guardian: GuardianClient, log: str) -> None:
         for number in (signal.SIGKILL, signal.SIGTERM):
             keeper, _ = kept(guardian, shell("exit 0"), log)
             assert send_signal(keeper, number)

@@ -61,7 +61,7 @@ def made_by_one_more(store: Store, disk: Path) -> float:
     return (together - alone) / JOBS
 
 
-def test_script_output_and_door(disk: Path, kind: str) -> None:
+def test_a_job_creates_few_files(disk: Path, kind: str) -> None:
     assert made_by_one_more(store_on(disk, kind), disk) <= OF_A_STORE[kind] + OF_OUTPUT + 3
 
 

@@ -62,7 +62,7 @@ def expected(last: str, said: str, success: str) -> tuple[str, bool] | None:
 
 
 @pytest.mark.parametrize("last", LASTS)
-def test_every_combination(last: str) -> None:
+def test_every_combination_of_end_and_report_is_judged(last: str) -> None:
     for said, success in itertools.product(SAIDS, (EXIT, SAID, ARTIFACTS)):
         found = failure(LASTS[last], SAIDS[said], success, (75,))
         wanted = expected(last, said, success)
@@ -82,16 +82,16 @@ class TestCut:
         assert not was_interrupted(ENDED.replace(signal=15, exit_code=None, tree_ended_because=why), why)
 
     @pytest.mark.parametrize(
-        "why", [STOPPING, CUT_OFF, "the worker did not renew in time", "the keeper was told to end"]
+        "why", [STOPPING, CUT_OFF, "the worker did not renew in time", "the keeper was asked to end"]
     )
-    def test_these_are_not(self, why: str) -> None:
+    def test_an_interrupted_agent_is_no_failure(self, why: str) -> None:
         assert was_interrupted(ENDED.replace(signal=15, exit_code=None, tree_ended_because=why), None)
         assert was_interrupted(ENDED.replace(tree_ended_because=why), None), (
             "an agent that answers SIGTERM with 0 is not done"
         )
 
     @pytest.mark.parametrize("last", ["nothing", "failed", "lost"])
-    def test_without_an_end(self, last: str) -> None:
+    def test_only_a_stopping_worker_interrupts(self, last: str) -> None:
         assert [
             because for because in (None, STOPPING, CUT_OFF, TIMED_OUT) if was_interrupted(LASTS[last], because)
         ] == [
@@ -101,18 +101,18 @@ class TestCut:
 
 
 class TestFacts:
-    def test_what_it_took(self) -> None:
+    def test_the_run_contains_exit_and_usage(self) -> None:
         assert run_facts({"attempt": 2}, ENDED) == {
             "attempt": 2, "exit_code": 0, "signal": None, "cpu_seconds": 0.375, "memory_bytes": 4096,
             "wall_seconds": 1.5, "output_bytes": 7,
         }  # fmt: skip
 
-    def test_lost_output_and_remaining_processes(self) -> None:
+    def test_lost_output_and_remaining_processes_are_reported(self) -> None:
         facts = run_facts({}, ENDED.replace(lost_bytes=9, is_tree_gone=False))
         assert facts["output_lost_bytes"] == 9
         assert "could not be ended" in facts["left"]
 
-    def test_a_lost_keeper(self) -> None:
+    def test_the_run_of_a_lost_keeper_names_what_is_left(self) -> None:
         assert run_facts({"attempt": 1}, Lost(reason="killed", left="one is left")) == {
             "attempt": 1,
             "left": "one is left",
@@ -130,7 +130,7 @@ class TestResult:
         assert result_text(ENDED.replace(stdout_tail="  a\0b \n"), SAIDS["broken"]) == "a\ufffdb"
         assert result_text(ENDED.replace(stdout_tail="y" + "x" * RESULT_LIMIT), None) == "x" * RESULT_LIMIT
 
-    def test_or_nothing(self) -> None:
+    def test_without_a_text_there_is_no_result(self) -> None:
         assert result_text(ENDED.replace(stdout_tail=" \n"), None) is None
         assert result_text(None, None) is None
         assert result_text(Failed(reason="no"), {"status": "completed", "result": 3}) is None

@@ -53,7 +53,7 @@ def test_written_output_can_be_read(log: str) -> None:
     assert (length(log), written.position, written.lost, written.problem) == (9, 9, 0, None)
 
 
-def test_nothing_written_and_nothing_there(log: str, tmp_path: Path) -> None:
+def test_an_empty_or_missing_log_has_no_output(log: str, tmp_path: Path) -> None:
     write(log)
     assert everything(log) == b""
     assert (files(log), size_of(log)) == ([Path(log)], 0)
@@ -89,7 +89,7 @@ def test_the_beginning_and_the_end_are_kept(log: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 7, 8, 9, 64, 1000])
-def test_any_limit_holds(log: str, limit: int) -> None:
+def test_the_log_never_exceeds_its_limit(log: str, limit: int) -> None:
     chance = random.Random(limit)
     data = chance.randbytes(2000)
     parts, rest = [], data
@@ -145,7 +145,7 @@ def test_a_follower_of_an_invalid_log_does_not_hang(log: str, make: Callable[[st
     assert b"".join(follow(log, lambda: True)) == b""
 
 
-def test_a_log_of_an_older_version(log: str) -> None:
+def test_a_log_of_an_older_version_is_read(log: str) -> None:
     """All segments in a directory of the log's own name."""
     os.mkdir(log)
     for start, content in ((0, b"first "), (6, b"second "), (20, b"third")):
@@ -294,7 +294,7 @@ class TestFollow:
         assert missing > 0
         assert seen.endswith(b"001999\n")
 
-    def test_since_a_place(self, log: str) -> None:
+    def test_following_begins_at_an_offset(self, log: str) -> None:
         write(log, b"0123456789")
         assert b"".join(follow(log, lambda: True, 7)) == b"789"
 
@@ -302,16 +302,16 @@ class TestFollow:
 class TestTail:
     @pytest.mark.parametrize("end", [b"", b"\n"])
     @pytest.mark.parametrize("count", [1, 2, 3, 4, 9])
-    def test_the_last_lines(self, log: str, end: bytes, count: int) -> None:
+    def test_the_tail_begins_with_the_last_lines(self, log: str, end: bytes, count: int) -> None:
         write(log, b"one\ntwo\n\nfour" + end)
         lines = [b"one\n", b"two\n", b"\n", b"four" + end]
         assert everything(log, tail_start(log, count)) == b"".join(lines[-count:])
 
-    def test_nothing(self, log: str) -> None:
+    def test_the_tail_of_an_empty_log_is_empty(self, log: str) -> None:
         write(log)
         assert tail_start(log, 5) == 0
 
-    def test_over_many_segments_and_a_gap(self, log: str) -> None:
+    def test_the_tail_spans_segments_and_gaps(self, log: str) -> None:
         lines = [b"%07d\n" % at for at in range(200_000)]
         write(log, *[b"".join(lines[at : at + 1000]) for at in range(0, len(lines), 1000)], limit=1 << 20)
         for count in (1, 1000, 50_000):

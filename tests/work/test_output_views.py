@@ -50,7 +50,7 @@ def test_a_terminal_shows_a_conversation(plain: Mam, tmp_path: Path, agent: str)
     assert items[-1] == {"kind": "ended", "ok": True, "text": ""}
 
 
-def test_no_colours_if_the_user_wants_none(plain: Mam, tmp_path: Path) -> None:
+def test_no_color_leaves_out_colours(plain: Mam, tmp_path: Path) -> None:
     plays(plain, tmp_path, "codex", recorded("codex-write"))
     job = plain("run", "-d", "write it", "--agent", "codex").line
     ended(plain, job)
@@ -58,7 +58,7 @@ def test_no_colours_if_the_user_wants_none(plain: Mam, tmp_path: Path) -> None:
     assert b"\x1b" not in plain.on_terminal("output", job, columns=60).stdout
 
 
-def test_the_tail(plain: Mam, tmp_path: Path) -> None:
+def test_tail_prints_the_last_lines_of_a_conversation(plain: Mam, tmp_path: Path) -> None:
     plays(plain, tmp_path, "codex", recorded("codex-write"))
     job = plain("run", "-d", "write it", "--agent", "codex").line
     ended(plain, job)

@@ -139,7 +139,7 @@ def test_of_every_worker_that_was_killed(tmp_path: Path, stray: subprocess.Popen
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
-def test_one_file_however_many_jobs(tmp_path: Path) -> None:
+def test_one_file_serves_any_number_of_jobs(tmp_path: Path) -> None:
     pid_file, job = PidFile(str(tmp_path)), running()
     for _ in range(100):
         number = pid_file.add(job, run_of(None))
@@ -230,7 +230,7 @@ def test_what_does_not_fit_into_a_line_is_not_written(tmp_path: Path) -> None:
     assert pid_file.add(running(), run_of(None, "h" * 64)) == 1, "the line of the other one is free"
 
 
-def test_a_full_disk_and_a_directory_in_place_of_a_pidfile(tmp_path: Path, small_disk: Path) -> None:
+def test_a_pid_file_that_cannot_be_written_stops_no_job(tmp_path: Path, small_disk: Path) -> None:
     ballast = fill(small_disk)
     pid_file = PidFile(str(small_disk))
     assert pid_file.add(running(), run_of(None)) is None
@@ -268,18 +268,18 @@ class TestSwept:
         stray.wait()
         assert self.is_swept(tmp_path, path)
 
-    def test_never_while_its_worker_lives(self, tmp_path: Path) -> None:
+    def test_the_pid_file_of_a_live_worker_stays(self, tmp_path: Path) -> None:
         PidFile(str(tmp_path)).add(running(), run_of(None))
         [path] = files(tmp_path)
         assert not self.is_swept(tmp_path, path)
 
     @pytest.mark.parametrize(("host", "swept"), [("another", False), (os.uname().nodename, True)])
-    def test_of_another_host_and_of_this_one_before_a_restart(self, tmp_path: Path, host: str, swept: bool) -> None:
+    def test_a_pid_file_of_an_earlier_boot_is_removed(self, tmp_path: Path, host: str, swept: bool) -> None:
         path = left_by_another(tmp_path, run_of(None))
         path.write_text(json.dumps({"host": host, "worker": ELSEWHERE}) + "\n")
         assert self.is_swept(tmp_path, path) is swept
 
-    def test_of_another_container(self, tmp_path: Path) -> None:
+    def test_a_pid_file_of_another_container_stays(self, tmp_path: Path) -> None:
         me = identify(os.getpid())
         assert me is not None
         there = me.replace(pid=4_000_000, namespace=7)

@@ -74,7 +74,7 @@ def test_an_agent_without_token_counts_has_no_cost() -> None:
         ("claude-code", {"claude-code": PRICES}, 0.0012666, None),
     ],
 )
-def test_in_the_record_of_a_job(
+def test_the_record_has_the_cost_by_the_users_prices(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     agent: str,
@@ -115,7 +115,7 @@ def test_in_the_record_of_a_job(
         ('[prices."\\u001b[31m"]\ninput = 1\noutput = 1', "is not a name"),
     ],
 )
-def test_an_invalid_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, word: str) -> None:
+def test_an_invalid_price_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, word: str) -> None:
     file = tmp_path / "config.toml"
     file.write_text(text)
     monkeypatch.setenv("MAM_CONFIG", str(file))

@@ -91,7 +91,7 @@ print("seen")
     assert asked.stdout == "seen\n", asked.stderr
 
 
-def test_json_there_and_back() -> None:
+def test_a_process_id_survives_json() -> None:
     process = known(os.getpid())
     assert ProcessId.from_json(process.to_json()) == process
 

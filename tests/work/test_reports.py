@@ -401,7 +401,7 @@ def test_an_invalid_time_is_unknown(text: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="resettryagain in at0123456789:apm|dhs(),NovU TC/", max_size=60))
-def test_no_sentence_breaks_it(text: str) -> None:
+def test_any_sentence_can_be_classified(text: str) -> None:
     reset_in(text, NOW)
     kind_of(text)
 
@@ -421,7 +421,7 @@ def test_no_sentence_breaks_it(text: str) -> None:
         ("No conversation found with session ID: x", None, FAILED),
     ],
 )
-def test_kinds_of_trouble(text: str, status: int | None, kind: str) -> None:
+def test_each_problem_has_a_kind(text: str, status: int | None, kind: str) -> None:
     assert kind_of(text, status) == kind
 
 
@@ -441,7 +441,7 @@ def test_a_key_in_an_error_of_the_vendor_is_not_stored() -> None:
     assert "/home/anna" not in report.last_stderr_line
 
 
-def test_there_are_transcripts() -> None:
+def test_the_transcripts_contain_no_path_of_the_recorder() -> None:
     assert len(RECORDINGS) >= 27
     for name in RECORDINGS:
         assert os.fsencode("/var/tmp") not in b"".join(output(name)), name

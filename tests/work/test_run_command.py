@@ -21,14 +21,14 @@ __all__ = ["mam_fixture", "no_process_left", "plain_fixture"]
 
 
 class TestRun:
-    def test_its_output_and_its_outcome(self, mam: Mam) -> None:
+    def test_run_prints_the_output_and_exits_with_the_outcome(self, mam: Mam) -> None:
         ran = mam("run", "--", "sh", "-c", "echo out; exit 0")
         assert (ran.code, ran.out) == (0, "out\n")
         ran = mam("run", "--", "sh", "-c", "echo half; exit 3")
         assert (ran.code, ran.out) == (7, "half\n")
         assert "exit code 3" in ran.stderr
 
-    def test_detached(self, mam: Mam) -> None:
+    def test_a_detached_run_returns_at_once(self, mam: Mam) -> None:
         job = mam("run", "-d", "--", "echo", "later").line
         assert ended(mam, job)["result"] == "later"
         assert mam("output", job).out == "later\n"
@@ -73,7 +73,7 @@ class TestRun:
         plain("cancel", job["job_id"])
         assert finish(process).code == 8
 
-    def test_a_cancelled_one(self, mam: Mam, pids: PidPipe) -> None:
+    def test_a_cancelled_run_exits_with_8(self, mam: Mam, pids: PidPipe) -> None:
         process = mam.start("run", "--", "sh", "-c", f"echo $$ > {pids.path}; exec sleep 1000")
         agent = pids.processes(1)
         (job,) = mam("list", "--json").json

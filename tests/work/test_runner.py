@@ -40,7 +40,7 @@ class TestTheAgentIsGiven:
         assert finish(guardian.start(python(script, *wild), log)).exit_code == 0
         assert b"".join(read(log)) == b"|".join(map(os.fsencode, wild))
 
-    def test_its_environment_and_nothing_else(
+    def test_the_agent_gets_its_environment_and_nothing_else(
         self, guardian: GuardianClient, log: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("MQTT_PASSWORD", "geheim")
@@ -49,7 +49,7 @@ class TestTheAgentIsGiven:
         given = b"".join(read(log)).rstrip(b"\0").split(b"\0")
         assert sorted(given) == [b"MAM_JOB_ID=j", b"PATH=/usr/bin:/bin", "WILD=a=b\nü".encode() + b"\xff"]
 
-    def test_no_secret_of_the_worker_in_the_guardian(
+    def test_the_guardian_has_no_secret_of_the_worker(
         self, guardian: GuardianClient, log: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("MQTT_PASSWORD", "geheim")
@@ -66,7 +66,7 @@ class TestTheAgentIsGiven:
         run.stop(0, "over")
         finish(run)
 
-    def test_three_descriptors(self, guardian: GuardianClient, log: str) -> None:
+    def test_the_agent_has_three_descriptors(self, guardian: GuardianClient, log: str) -> None:
         """Also when the worker has some that others could inherit."""
         leak = os.open("/etc/passwd", os.O_RDONLY)
         os.set_inheritable(leak, True)
@@ -82,25 +82,25 @@ class TestTheAgentIsGiven:
         finally:
             os.close(leak)
 
-    def test_a_session_and_a_group_of_its_own_and_no_terminal(self, guardian: GuardianClient, log: str) -> None:
+    def test_the_agent_has_a_session_of_its_own_and_no_terminal(self, guardian: GuardianClient, log: str) -> None:
         script = "import os; print(os.getpid(), os.getpgrp(), os.getsid(0)); os.open('/dev/tty', os.O_RDWR)"
         ended = finish(guardian.start(python(script), log))
         assert len(set(ended.stdout_tail.split())) == 1
         assert ended.exit_code == 1
         assert "/dev/tty" in text_in(log)
 
-    def test_signals_as_a_program_expects_them(self, guardian: GuardianClient, log: str) -> None:
+    def test_the_agent_starts_with_default_signals(self, guardian: GuardianClient, log: str) -> None:
         said = finish(guardian.start(Plan(argv=("cat", "/proc/self/status"), env=ENV, cwd="/"), log)).stdout_tail
         masks = dict(line.split(":\t") for line in said.splitlines() if line.startswith("Sig"))
         # 32 and 33 belong to the C library, which ignores them in whatever it spawns.
         ignored = int(masks["SigIgn"], 16) & ~(0b11 << 31)
         assert (int(masks["SigBlk"], 16), ignored, int(masks["SigCgt"], 16)) == (0, 0, 0)
 
-    def test_its_directory(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
+    def test_the_agent_starts_in_its_directory(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
         plan = Plan(argv=("/bin/pwd",), env=ENV, cwd=str(tmp_path))
         assert finish(guardian.start(plan, log)).stdout_tail == f"{tmp_path}\n"
 
-    def test_a_prompt_of_a_megabyte(self, guardian: GuardianClient, log: str) -> None:
+    def test_a_prompt_of_a_megabyte_arrives_on_stdin(self, guardian: GuardianClient, log: str) -> None:
         prompt = os.urandom(1 << 20)
         ended = finish(guardian.start(Plan(argv=("cat",), env=ENV, cwd="/", stdin=prompt), log))
         assert ended.stdout_bytes == len(prompt)
@@ -116,11 +116,13 @@ class TestTheAgentIsGiven:
 
 class TestItsEnd:
     @pytest.mark.parametrize(("script", "code", "number"), [("exit 0", 0, None), ("exit 7", 7, None)])
-    def test_exit_code(self, guardian: GuardianClient, log: str, script: str, code: int, number: int | None) -> None:
+    def test_the_exit_code_is_reported(
+        self, guardian: GuardianClient, log: str, script: str, code: int, number: int | None
+    ) -> None:
         ended = finish(guardian.start(shell(script), log))
         assert (ended.exit_code, ended.signal, ended.tree_ended_because) == (code, number, None)
 
-    def test_signal(self, guardian: GuardianClient, log: str) -> None:
+    def test_a_signal_is_reported(self, guardian: GuardianClient, log: str) -> None:
         ended = finish(guardian.start(shell("kill -SEGV $$"), log))
         assert (ended.exit_code, ended.signal) == (None, signal.SIGSEGV)
 
@@ -133,7 +135,7 @@ class TestItsEnd:
         assert ended.peak_memory_bytes >= 100 << 20
         assert ended.wall_seconds >= 0.3
 
-    def test_messages_in_order(self, guardian: GuardianClient, log: str) -> None:
+    def test_messages_arrive_in_order(self, guardian: GuardianClient, log: str) -> None:
         run = guardian.start(shell("echo one; echo two >&2"), log)
         first, *_, last = run.messages()
         assert isinstance(first, Started)
@@ -170,7 +172,9 @@ class TestItsEnd:
                     pass
         assert isinstance(run.ended, Ended)
 
-    def test_a_sign_of_life_about_once_a_second(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+    def test_the_keeper_reports_activity_about_once_a_second(
+        self, guardian: GuardianClient, log: str, pids: PidPipe
+    ) -> None:
         """The agent writes until the test has seen two signs; there are far fewer of them than writes."""
         script = "import time\nwhile True:\n    print('x' * 99, flush=True)\n    time.sleep(0.01)"
         run = guardian.start(python(script), log)

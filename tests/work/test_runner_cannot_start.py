@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TestCannotStart:
-    def test_command_not_found(self, guardian: GuardianClient, log: str) -> None:
+    def test_a_missing_command_is_named(self, guardian: GuardianClient, log: str) -> None:
         plan = Plan(argv=("no-such-agent",), env=ENV, cwd="/")
         assert failure(guardian.start(plan, log)) == "command not found: 'no-such-agent'"
         plan = Plan(argv=("/no/such/agent",), env=ENV, cwd="/")
@@ -34,13 +34,13 @@ class TestCannotStart:
             plan = Plan(argv=("git",), env={"PATH": path}, cwd=str(tmp_path))
             assert failure(guardian.start(plan, log)) == "command not found: 'git'"
 
-    def test_not_executable(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
+    def test_a_file_that_is_not_executable_is_named(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
         (tmp_path / "agent").write_text("x")
         for argv, path in (("agent", str(tmp_path)), (str(tmp_path / "agent"), "/bin"), (str(tmp_path), "/bin")):
             plan = Plan(argv=(argv,), env={"PATH": path}, cwd="/")
             assert failure(guardian.start(plan, log)).endswith("is not executable")
 
-    def test_not_a_program(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
+    def test_a_file_that_is_no_program_is_named(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
         (tmp_path / "agent").write_text("x")
         (tmp_path / "agent").chmod(0o755)
         assert "is not a program" in failure(
@@ -50,7 +50,7 @@ class TestCannotStart:
         reason = failure(guardian.start(Plan(argv=(str(tmp_path / "agent"),), env=ENV, cwd="/"), log))
         assert "first line does not exist" in reason
 
-    def test_directory_gone(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
+    def test_a_missing_directory_is_named(self, guardian: GuardianClient, log: str, tmp_path: Path) -> None:
         plan = Plan(argv=("true",), env=ENV, cwd=str(tmp_path / "gone"))
         assert failure(guardian.start(plan, log)).endswith("gone': No such file or directory")
         (tmp_path / "file").write_text("")
@@ -58,7 +58,9 @@ class TestCannotStart:
         assert failure(guardian.start(plan, log)).endswith("Not a directory")
 
     @pytest.mark.parametrize("argv", [("true", "x" * (1 << 20)), ("true", *["x" * 1000] * 10_000)])
-    def test_command_line_too_long(self, guardian: GuardianClient, log: str, argv: tuple[str, ...]) -> None:
+    def test_a_command_line_that_is_too_long_is_reported(
+        self, guardian: GuardianClient, log: str, argv: tuple[str, ...]
+    ) -> None:
         assert "belongs on stdin" in failure(guardian.start(Plan(argv=argv, env=ENV, cwd="/"), log))
 
     @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ class TestCannotStart:
     def test_a_working_directory_that_is_none(self, guardian: GuardianClient, log: str, cwd: str) -> None:
         assert failure(guardian.start(Plan(argv=("true",), env=ENV, cwd=cwd), log))
 
-    def test_no_more_processes(self, log: str) -> None:
+    def test_a_limit_of_processes_is_reported(self, log: str) -> None:
         """In a process of its own, whose user may have no more of them. The limit is not for root, which therefore
         becomes another user for the count, and gives up the rights to pass over it."""
         import subprocess
@@ -102,7 +104,7 @@ with GuardianClient() as guardian:
         asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
         assert asked.stdout == "Failed: the run could not be started: Resource temporarily unavailable\n", asked.stderr
 
-    def test_no_descriptors_left_in_the_worker(self, log: str) -> None:
+    def test_a_worker_without_descriptors_reports_it(self, log: str) -> None:
         import subprocess
 
         script = """

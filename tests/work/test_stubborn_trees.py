@@ -54,7 +54,7 @@ class TestTreesThatDoNotWantToEnd:
         assert ended.signal == signal.SIGKILL
         assert not any(map(is_alive, four))
 
-    def test_a_daemon_of_its_own_session(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+    def test_a_daemon_in_a_session_of_its_own_is_ended(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
         run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, pids.path), log)
         both = pids.processes(2)
         assert len({os.getsid(process.pid) for process in both}) == 2
@@ -77,7 +77,7 @@ class TestTreesThatDoNotWantToEnd:
         ended = finish(run)
         assert (ended.exit_code, ended.stdout_tail, ended.tree_ended_because) == (5, "last\n", None)
 
-    def test_stopped_processes(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+    def test_a_stopped_process_is_ended(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
         script = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done"
         run = guardian.start(shell(script, pids.path), log)
         [agent] = pids.processes(1)
@@ -99,7 +99,9 @@ class TestTreesThatDoNotWantToEnd:
         ],
         ids=["chain", "sessions", "nursery", "doubling"],
     )
-    def test_fork_loops(self, guardian: GuardianClient, log: str, pids: PidPipe, loop: str, reports: int) -> None:
+    def test_a_fork_loop_is_ended(
+        self, guardian: GuardianClient, log: str, pids: PidPipe, loop: str, reports: int
+    ) -> None:
         script = f"{DAEMON}{IGNORE}import itertools\nfor number in itertools.count():\n    {loop}\n"
         run = guardian.start(python(script, pids.path), log)
         _, keeper = started(run)

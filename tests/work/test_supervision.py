@@ -198,7 +198,9 @@ class TestOrders:
             ended(clock, run)
         assert clock.ended_because == supervision.REVOKED
 
-    def test_news_are_faster(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
+    def test_a_cancel_is_noticed_before_the_next_renewal(
+        self, registry: Registry, guardian: GuardianClient, log: str
+    ) -> None:
         job = held_job(registry)
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell(SLEEP), log) as run:
             clock.attach(run)
@@ -230,7 +232,9 @@ class TestOrders:
 
 
 class TestLimits:
-    def test_too_long(self, registry: Registry, guardian: GuardianClient, log: str) -> None:
+    def test_an_agent_that_takes_too_long_is_ended(
+        self, registry: Registry, guardian: GuardianClient, log: str
+    ) -> None:
         job = held_job(registry, timeout_sec=1)
         with watch(registry, job, lease=LONG) as clock, guardian.start(shell(SLEEP), log) as run:
             assert ended(clock, run).tree_ended_because == supervision.TIMED_OUT

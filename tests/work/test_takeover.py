@@ -49,7 +49,7 @@ def test_a_worker_learns_why_its_run_was_ended(guardian: GuardianClient, log: st
     assert end_earlier(started.to_json()) is None
     ended = run.wait(PATIENCE)
     assert isinstance(ended, Ended)
-    assert ended.tree_ended_because == "the keeper was told to end"
+    assert ended.tree_ended_because == "the keeper was asked to end"
 
 
 def test_a_keeper_that_hangs_is_ended_with_its_tree(killable: WorkerProcess, pids: PidPipe) -> None:
@@ -60,7 +60,7 @@ def test_a_keeper_that_hangs_is_ended_with_its_tree(killable: WorkerProcess, pid
     assert not any(map(is_alive, [*tree, killable.keeper]))
 
 
-def test_an_agent_without_keeper_guardian_and_worker(killable: WorkerProcess, pids: PidPipe) -> None:
+def test_an_agent_whose_keeper_guardian_and_worker_were_killed_is_ended(killable: WorkerProcess, pids: PidPipe) -> None:
     daemon, *rest = sorted(pids.processes(3), key=lambda process: os.getsid(process.pid) == killable.agent.pid)
     killable.kill(killable.worker, killable.guardian, killable.keeper)
     try:
@@ -103,7 +103,7 @@ def test_processes_of_a_dead_agent_are_named_and_not_ended(killable: WorkerProce
             send_signal(process, signal.SIGKILL)
 
 
-def test_all_gone_already(guardian: GuardianClient, log: str) -> None:
+def test_an_attempt_that_has_ended_leaves_nothing_to_end(guardian: GuardianClient, log: str) -> None:
     run = guardian.start(shell("exit 0"), log)
     started, *_ = run.messages()
     assert isinstance(started, Started)
@@ -125,7 +125,7 @@ class TestNotTouched:
         stranger = process.replace(start_time=process.start_time - 1).to_json()
         assert end_earlier({"agent": stranger, "keeper": stranger}) is None
 
-    def test_another_host_and_an_earlier_boot(self, bystander: subprocess.Popen[bytes]) -> None:
+    def test_processes_of_another_host_or_boot_are_not_touched(self, bystander: subprocess.Popen[bytes]) -> None:
         process = identify(bystander.pid)
         assert process is not None
         there: dict[str, Any] = {"agent": process.replace(boot_id="other").to_json()}
@@ -136,7 +136,7 @@ class TestNotTouched:
         assert end_earlier(there) == "the earlier attempt ran on build7 and could not be ended from here"
         assert end_earlier(there, host="build7") is None  # it has been restarted since, which ended everything
 
-    def test_another_container(self, bystander: subprocess.Popen[bytes]) -> None:
+    def test_processes_of_another_container_are_not_touched(self, bystander: subprocess.Popen[bytes]) -> None:
         process = identify(bystander.pid)
         assert process is not None
         there = {"agent": process.replace(namespace=7).to_json()}
@@ -145,10 +145,10 @@ class TestNotTouched:
         )
 
     @pytest.mark.parametrize("junk", [{}, {"agent": None, "keeper": 12}, {"agent": {"pid": -1}}])
-    def test_a_record_without_processes(self, junk: dict[str, Any]) -> None:
+    def test_a_record_without_processes_is_reported(self, junk: dict[str, Any]) -> None:
         assert end_earlier(junk) == "the processes of the earlier attempt are not known, so they could not be ended"
 
-    def test_oneself(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
+    def test_a_process_does_not_end_its_own_tree(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
         """An agent that starts a worker which takes over the very job it runs in."""
         script = (
             "import os\nfrom mam.machine.processes import identify\nfrom mam.work.process.takeover import end_earlier\n"

@@ -15,7 +15,7 @@ from mam.work.output_source import StoredOutput, output_of
 from mam.work.upload import Upload, Uploader, output_settings
 from tests.waiting import Gate, await_that
 from tests.work.worker_harness import Harness
-from tests.work.worker_harness_fixtures import make_store, quick_fixture, shop_fixture
+from tests.work.worker_harness_fixtures import harness_fixture, make_store, quick_fixture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mam.jobs.record import Job
     from mam.stores.port import Store
 
-__all__ = ["quick_fixture", "shop_fixture"]
+__all__ = ["harness_fixture", "quick_fixture"]
 SECRET = "s3cr3t-of-the-worker"
 
 
@@ -67,7 +67,7 @@ class TestWorker:
         assert stored(harness.store, job) == b"attempt 1\n"
 
     @pytest.mark.parametrize(("upload", "kept"), [("none", b""), ("conversation", b""), ("all", b"word\n")])
-    def test_the_setting_decides(self, quick: Harness, upload: str, kept: bytes) -> None:
+    def test_the_setting_decides_what_is_copied(self, quick: Harness, upload: str, kept: bytes) -> None:
         quick.config = Config(output={"upload": upload})
         job = quick.ended("echo word; echo made >made.txt", artifacts=["made.txt"])
         assert stored(quick.store, job) == kept

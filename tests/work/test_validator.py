@@ -136,7 +136,7 @@ def test_a_workspace_that_vanished_is_a_problem(bench: Bench) -> None:
 # -- the script ------------------------------------------------------------------------------------------------------
 
 
-def test_a_script_that_succeeds(bench: Bench) -> None:
+def test_a_script_that_succeeds_is_recorded(bench: Bench) -> None:
     job = bench.job("#!/bin/sh\necho looked; echo aside >&2; pwd\n")
     checks = bench.check(job)
     assert checks["problem"] is None

@@ -20,18 +20,19 @@ from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from tests.work.support import PidPipe
-from tests.work.worker_harness_fixtures import quick_fixture, shop_fixture
+from tests.work.worker_harness_fixtures import harness_fixture, quick_fixture
 
-__all__ = ["quick_fixture", "shop_fixture"]
+__all__ = ["harness_fixture", "quick_fixture"]
 
 HERE = os.uname().nodename
-STORE_UNREACHABLE = """
+LEAVES_THE_TREE = """
 import os, sys, time
 os.setsid()
 with open(sys.argv[1], "w") as pids:
     pids.write(f"{os.getpid()}\\n")
 time.sleep(1000)
 """
+"""A program that leaves the process tree of its agent."""
 
 
 class TestEnds:
@@ -50,7 +51,7 @@ class TestEnds:
         job = quick.ended("exit 3", retry_on_exit=True, max_retries=1)
         assert (job.status, job.waiting_for, job.reason, job.retries) == ("waiting", "retry", "exit code 3", 1)
 
-    def test_one_that_fails(self, harness: Harness) -> None:
+    def test_a_failing_script_ends_the_job_in_error(self, harness: Harness) -> None:
         job = harness.ended("echo half; exit 3")
         assert (job.status, job.reason, job.result, job.retries) == ("error", "exit code 3", "half", 0)
         assert terminal_events(harness.store, job.job_id) == [("error", "error")]
@@ -62,22 +63,22 @@ class TestEnds:
         assert job.run is not None
         assert (job.run["exit_code"], job.run["signal"]) == (None, number)
 
-    def test_one_that_takes_too_long(self, harness: Harness, pids: PidPipe) -> None:
+    def test_a_job_that_takes_too_long_ends_in_error(self, harness: Harness, pids: PidPipe) -> None:
         job = harness.ended(f"sh -c 'echo $$ > {pids.path}; sleep 1000' & echo $$ > {pids.path}; wait", timeout_sec=1)
         assert (job.status, job.reason) == ("error", "timed out after 1 s")
         pids.read(2)
 
-    def test_a_silent_one(self, quick: Harness) -> None:
+    def test_a_silent_job_is_stopped_if_it_asks_for_that(self, quick: Harness) -> None:
         job = quick.ended("exec sleep 1000", idle_timeout_sec=1, on_idle="stop")
         assert (job.status, job.reason) == ("error", "silent for 1 s")
 
-    def test_an_unknown_agent(self, quick: Harness) -> None:
+    def test_an_unknown_agent_ends_the_job_in_error(self, quick: Harness) -> None:
         job = quick.ended("do it", agent="nobody")
         assert job.status == "error"
         assert "nobody is not an agent" in str(job.reason)
         assert "config.toml" in str(job.reason)
 
-    def test_a_script_of_a_mebibyte(self, quick: Harness) -> None:
+    def test_a_script_of_a_mebibyte_runs(self, quick: Harness) -> None:
         job = quick.ended("# " + "x" * ((1 << 20) - 10) + "\nexit 4")
         assert job.reason == "exit code 4"
 
@@ -88,7 +89,7 @@ class TestEnds:
 
 
 class TestHands:
-    def test_concurrency(self, harness: Harness, pids: PidPipe, gate: Gate) -> None:
+    def test_a_worker_runs_as_many_jobs_as_it_may(self, harness: Harness, pids: PidPipe, gate: Gate) -> None:
         jobs = [harness.job(f"echo $$ > {pids.path}; {gate.wait}") for _ in range(4)]
         with harness.at_work(concurrency=3, drain=DRAIN_NOW):
             pids.read(3)
@@ -144,7 +145,7 @@ class TestStopping:
             pids.read(1)
         assert quick.get(job).status == "pending"
 
-    def test_finishing_what_runs(self, harness: Harness, pids: PidPipe) -> None:
+    def test_a_stopping_worker_finishes_its_jobs(self, harness: Harness, pids: PidPipe) -> None:
         gate = harness.folder / "gate"
         os.mkfifo(gate)
         first = harness.job(f"echo $$ > {pids.path}; read line < {gate}")
@@ -186,7 +187,7 @@ class TestStopping:
 class TestCancelling:
     def test_it_reaches_grandchildren_and_detached_processes(self, harness: Harness, pids: PidPipe) -> None:
         away = harness.folder / "away.py"
-        away.write_text(STORE_UNREACHABLE)
+        away.write_text(LEAVES_THE_TREE)
         job = harness.job(
             f"({sys.executable} -I -S {away} {pids.path} &)\n"
             f"sh -c 'echo $$ > {pids.path}; sleep 1000' & echo $$ > {pids.path}; wait"
@@ -222,7 +223,7 @@ class TestChecks:
         ],
         ids=["good", "missing", "empty", "link", "directory", "pipe"],
     )
-    def test_artifacts(self, quick: Harness, script: str, problem: str | None) -> None:
+    def test_artifacts_decide_about_completion(self, quick: Harness, script: str, problem: str | None) -> None:
         job = quick.ended(f"{script}; mam_said_nothing=1", artifacts=["out.txt"])
         assert job.checks is not None
         if problem is None:
@@ -235,7 +236,7 @@ class TestChecks:
             assert job.run["exit_code"] == 0
 
     @pytest.mark.parametrize(("code", "status"), [(0, "completed"), (1, "error")])
-    def test_a_script(self, harness: Harness, code: int, status: str) -> None:
+    def test_a_validation_script_decides_about_completion(self, harness: Harness, code: int, status: str) -> None:
         script = harness.folder / "check"
         script.write_text(f"#!/bin/sh\necho looked at $MAM_JOB_ID\nexit {code}\n")
         job = harness.ended("echo I am done", validation=trusted_validation(str(script)))
@@ -254,13 +255,13 @@ class TestChecks:
 
 
 class TestPlaces:
-    def test_fresh(self, harness: Harness) -> None:
+    def test_a_fresh_job_gets_an_empty_directory(self, harness: Harness) -> None:
         job = harness.ended("pwd; ls -A | wc -l", workspace="fresh")
         assert job.run is not None
         assert job.result == f"{job.run['place']}\n0"
         assert job.run["place"] != str(harness.place)
 
-    def test_worktree(self, quick: Harness) -> None:
+    def test_a_worktree_job_gets_a_branch(self, quick: Harness) -> None:
         repository = make_repository(quick.folder / "repository")
         job = quick.ended(
             "cat sub/deep/file.txt; git rev-parse --abbrev-ref HEAD", workdir=str(repository.path), workspace="worktree"
@@ -285,7 +286,7 @@ class TestPlaces:
         assert job.status == "waiting"
         assert "[workdirs]" in str(job.reason)
 
-    def test_a_directory_that_vanishes_under_the_agent(self, quick: Harness) -> None:
+    def test_a_directory_that_the_agent_removes_ends_the_job_in_error(self, quick: Harness) -> None:
         job = quick.ended(f"rm -r {quick.place}; echo gone", artifacts=["out.txt"])
         assert job.status == "error"
         assert (quick.folder / "place").exists() is False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from mam.config.settings import Config
@@ -12,22 +11,13 @@ from tests.work.worker_harness import Harness
 
 if TYPE_CHECKING:
     from tests.work.support import PidPipe
-from tests.work.worker_harness_fixtures import quick_fixture, shop_fixture
+from tests.work.worker_harness_fixtures import harness_fixture, quick_fixture
 
-__all__ = ["quick_fixture", "shop_fixture"]
-
-HERE = os.uname().nodename
-STORE_UNREACHABLE = """
-import os, sys, time
-os.setsid()
-with open(sys.argv[1], "w") as pids:
-    pids.write(f"{os.getpid()}\\n")
-time.sleep(1000)
-"""
+__all__ = ["harness_fixture", "quick_fixture"]
 
 
 class TestAgents:
-    def test_a_command_of_the_users_own(self, harness: Harness) -> None:
+    def test_a_command_of_the_settings_is_an_agent(self, harness: Harness) -> None:
         harness.config = Config(commands={"mine": {"argv": ["/bin/sh", "-c", "cat; exit 0"], "prompt": "stdin"}})
         job = harness.ended("say hello", agent="mine")
         assert "say hello" in str(job.result)
@@ -38,13 +28,13 @@ class TestAgents:
         job = quick.ended("do it", agent="mine")
         assert (job.status, job.reason) == ("error", "it ended without reporting an outcome")
 
-    def test_artifacts_alone_if_so_agreed(self, quick: Harness) -> None:
+    def test_artifacts_alone_decide_with_that_setting(self, quick: Harness) -> None:
         argv = ["/bin/sh", "-c", "echo x > out.txt; exit 9"]
         quick.config = Config(commands={"mine": {"argv": argv, "success": "artifacts", "prompt": "stdin"}})
         job = quick.ended("do it", agent="mine", artifacts=["out.txt"])
         assert (job.status, job.checked) == ("completed", True)
 
-    def test_a_person(self, harness: Harness) -> None:
+    def test_a_person_completes_a_job(self, harness: Harness) -> None:
         job = harness.job("look at it", agent="human", artifacts=["report.md"])
         with harness.at_work(labels=("human",)):
             await_that(lambda: bool(harness.shown), "the brief was not shown")
@@ -54,7 +44,7 @@ class TestAgents:
             found = harness.until(job)
         assert (found.status, found.checked, found.result) == ("completed", True, "looks good")
 
-    def test_a_person_who_forgot_an_artifact(self, quick: Harness) -> None:
+    def test_a_person_who_forgot_an_artifact_may_repeat(self, quick: Harness) -> None:
         job = quick.job("look at it", agent="human", artifacts=["report.md"])
         with quick.at_work(labels=("human",)):
             await_that(lambda: bool(quick.shown), "the brief was not shown")
@@ -77,7 +67,7 @@ class TestAgents:
 
 
 class TestBadAgents:
-    def test_much_output(self, quick: Harness) -> None:
+    def test_much_output_is_kept_and_its_end_is_the_result(self, quick: Harness) -> None:
         job = quick.ended("head -c 80000000 /dev/zero | tr '\\0' x; echo; echo end")
         assert (job.status, job.run and job.run["output_bytes"]) == ("completed", 80_000_005)
         assert str(job.result).endswith("x\nend")
@@ -89,7 +79,7 @@ class TestBadAgents:
         assert harness.output(job.job_id) == b"\377\376\000 a\200b \033[31m"
         assert "\0" not in str(job.result)
 
-    def test_one_that_leaves_a_process_behind(self, quick: Harness, pids: PidPipe) -> None:
+    def test_a_process_that_an_agent_leaves_behind_is_ended(self, quick: Harness, pids: PidPipe) -> None:
         job = quick.ended(f"(trap '' HUP TERM; echo $$ > {pids.path}; exec sleep 1000) & echo on its way; sleep 0.2")
         pids.read(1)
         assert (job.status, job.result) == ("completed", "on its way")
@@ -98,7 +88,7 @@ class TestBadAgents:
         job = quick.ended("exec >&- 2>&-; sleep 0.3; exit 5")
         assert job.reason == "exit code 5"
 
-    def test_one_that_spoils_its_own_directory(self, quick: Harness) -> None:
+    def test_an_agent_that_removes_the_workers_files_ends_in_error(self, quick: Harness) -> None:
         """The worker's private one, which it can find, as the same user."""
         job = quick.ended('rm -rf "$(dirname "$0")"; echo still here', artifacts=["out.txt"])
         assert job.status == "error"

@@ -27,7 +27,7 @@ __all__ = ["mam_fixture", "no_process_left", "plain_fixture"]
 
 
 class TestOrders:
-    def test_once(self, mam: Mam) -> None:
+    def test_once_runs_one_job(self, mam: Mam) -> None:
         mam("init")
         mam("worker", "-s", "shell", "--once").failed(3, "No pending job for shell")
         first, second = mam.register("echo one"), mam.register("echo two")
@@ -36,7 +36,7 @@ class TestOrders:
         assert "completed" in ran.stderr
         assert (mam("result", first).out, mam.status(second)) == ("one", "pending")
 
-    def test_drain(self, mam: Mam) -> None:
+    def test_drain_runs_until_no_job_is_left(self, mam: Mam) -> None:
         jobs = [mam.register(f"echo {number}") for number in range(5)]
         assert mam("worker", "-s", "shell", "--drain", "--concurrency", "2").code == 0
         assert [mam("result", job).out for job in jobs] == ["0", "1", "2", "3", "4"]
@@ -116,7 +116,7 @@ class TestOrders:
         moves = [line for line in map(json.loads, lines) if line["event"] == "status_changed"]
         assert [move["to"] for move in moves] == ["running", "completed"]
 
-    def test_invalid_options(self, plain: Mam) -> None:
+    def test_invalid_options_are_usage_errors(self, plain: Mam) -> None:
         plain("init")
         plain("worker").failed(2, "mam worker -s LABEL")
         plain("worker", "-s", "shell", "--concurrency", "0").failed(2, "between 1 and")
@@ -126,7 +126,7 @@ class TestOrders:
 
 
 class TestSignals:
-    def test_sigterm_hands_back(self, mam: Mam, pids: PidPipe) -> None:
+    def test_sigterm_returns_jobs_to_pending(self, mam: Mam, pids: PidPipe) -> None:
         job = mam.register(f"echo $$ > {pids.path}; exec sleep 1000")
         with Working(mam, "-s", "shell") as worker:
             agent = pids.processes(1)
@@ -136,7 +136,7 @@ class TestSignals:
         record = mam.record(job)
         assert (record["status"], record["losses"], record["attempt"]) == ("pending", 0, 1)
 
-    def test_sigint_finishes(self, mam: Mam, pids: PidPipe, gate: Gate) -> None:
+    def test_ctrl_c_lets_running_jobs_finish(self, mam: Mam, pids: PidPipe, gate: Gate) -> None:
         first = mam.register(f"echo $$ > {pids.path}; {gate.wait}")
         second = mam.register("exit 0")
         with Working(mam, "-s", "shell") as worker:
@@ -147,7 +147,7 @@ class TestSignals:
             assert finish(worker).code == 0
         assert (mam.status(first), mam.status(second)) == ("completed", "pending")
 
-    def test_a_second_sigint_hands_back(self, mam: Mam, pids: PidPipe) -> None:
+    def test_a_second_ctrl_c_returns_jobs_to_pending(self, mam: Mam, pids: PidPipe) -> None:
         job = mam.register(f"echo $$ > {pids.path}; exec sleep 1000")
         with Working(mam, "-s", "shell") as worker:
             agent = pids.processes(1)
@@ -201,7 +201,7 @@ class TestSignals:
 
 
 class TestTheStoreIsAway:
-    def test_files(self, plain: Mam, pids: PidPipe, gate: Gate) -> None:
+    def test_a_moved_files_store_is_waited_for(self, plain: Mam, pids: PidPipe, gate: Gate) -> None:
         job = plain.register(f"echo $$ > {pids.path}; {gate.wait}; echo done")
         jobs, away = plain.here / ".mam" / "jobs", plain.here / ".mam" / "away"
         with Working(plain, "-s", "shell") as worker:
@@ -215,7 +215,7 @@ class TestTheStoreIsAway:
             assert (record["status"], record["result"], record["attempt"]) == ("completed", "done", 1)
             assert ended(plain, plain.register("echo next"))["result"] == "next"
 
-    def test_sqlite_is_locked(self, tmp_path: Path, pids: PidPipe) -> None:
+    def test_a_locked_database_is_waited_for(self, tmp_path: Path, pids: PidPipe) -> None:
         mam = made(tmp_path, "sqlite")
         mam.env["MAM_LOCK_WAIT_SECONDS"] = "0.2"
         job = mam.register(f"echo $$ > {pids.path}; echo done")
@@ -227,7 +227,7 @@ class TestTheStoreIsAway:
                 assert ended(mam, job)["result"] == "done"
         other.close()
 
-    def test_a_full_disk(self, small_disk: Path, pids: PidPipe, gate: Gate) -> None:
+    def test_a_full_disk_is_waited_for(self, small_disk: Path, pids: PidPipe, gate: Gate) -> None:
         mam = made(small_disk, "files")
         job = mam.register(f"echo $$ > {pids.path}; {gate.wait}; echo done")
         with Working(mam, "-s", "shell") as worker:
@@ -272,7 +272,7 @@ class TestFromInside:
         assert (record["said"]["status"], record["said"]["result"]) == ("completed", "all done")
         assert record["checks"]["problem"] == record["reason"]
 
-    def test_done(self, mam: Mam) -> None:
+    def test_an_agent_completes_its_own_job(self, mam: Mam) -> None:
         job = mam.register(
             'echo x > out.txt; mam publish progress --detail "half"; mam complete --result yes', "--artifact", "out.txt"
         )
@@ -286,7 +286,7 @@ class TestFromInside:
         record = mam.record(job)
         assert (record["status"], record["waiting_for"], record["retries"]) == ("waiting", "retry", 1)
 
-    def test_children(self, mam: Mam) -> None:
+    def test_an_agent_registers_a_job_and_waits_for_it(self, mam: Mam) -> None:
         child = 'child=$(mam register "echo from the child" --agent shell)'
         script = f"{child} && mam wait $child >/dev/null && mam result $child"
         job = mam.register(script)
@@ -296,7 +296,7 @@ class TestFromInside:
         children = [found for found in mam("list", "--json").json if found["parent_id"] == job]
         assert [(child["depth"], child["status"]) for child in children] == [(1, "completed")]
 
-    def test_not_too_deep(self, plain: Mam) -> None:
+    def test_children_are_limited_in_depth(self, plain: Mam) -> None:
         """Each registers the next with the same script; the fourth below the first is refused."""
         script = "mam register --agent shell --prompt-file next.sh"
         (plain.here / "next.sh").write_text(script)
@@ -319,7 +319,7 @@ class TestFromInside:
 
 
 class TestPeople:
-    def test_by_hand(self, mam: Mam) -> None:
+    def test_a_person_completes_the_job_that_the_worker_shows(self, mam: Mam) -> None:
         mam("init")
         job = mam("register", "look at it", "--agent", "human", "--artifact", "report.md").line
         with Working(mam, "-s", "human") as worker:
@@ -334,7 +334,7 @@ class TestPeople:
             record = ended(mam, job)
         assert (record["status"], record["checked"], record["result"]) == ("completed", True, "seen")
 
-    def test_a_command_of_the_settings(self, plain: Mam) -> None:
+    def test_the_default_agent_may_be_a_command_of_the_settings(self, plain: Mam) -> None:
         settings = plain.home / "config" / "mam"
         settings.mkdir(parents=True)
         (settings / "config.toml").write_text(

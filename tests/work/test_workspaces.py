@@ -69,7 +69,7 @@ def test_a_job_that_the_store_forgot_can_be_cleared_away(mam: Mam, repository: R
     assert mam("workspaces", "--remove", job).line == job
 
 
-def test_what_is_refused(mam: Mam) -> None:
+def test_wrong_arguments_are_refused(mam: Mam) -> None:
     mam("init")
     mam("workspaces", "--force").failed(2, "--remove")
     mam("workspaces", "--remove", "nobody").failed(1, "nobody")

@@ -70,7 +70,7 @@ def test_two_workers_that_prepare_the_same_place_get_the_same(repository: Reposi
     assert len(repository.worktrees()) == 2
 
 
-def test_many_jobs_of_one_repository_at_once(repository: Repository, work: str) -> None:
+def test_many_jobs_of_one_repository_get_worktrees_at_once(repository: Repository, work: str) -> None:
     found: list[WorkDir] = []
     threads = [
         threading.Thread(

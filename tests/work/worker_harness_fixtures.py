@@ -30,7 +30,7 @@ def make_store(kind: str, folder: Path) -> Store:
 
 
 @pytest.fixture(params=["memory", "files", "sqlite"], name="harness")
-def shop_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
+def harness_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
     """On every store; the journal is sound after each test."""
     store = make_store(request.param, tmp_path)
     harness = Harness(store, tmp_path)

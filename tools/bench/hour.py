@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import selectors
+import signal
 import statistics
 import sys
 import tempfile
@@ -43,6 +44,7 @@ MEGABYTE = 1 << 20
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which ends what it has started
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else MINUTES
     followers = int(sys.argv[2]) if len(sys.argv) > 2 else FOLLOWERS
     with tempfile.TemporaryDirectory(prefix="mam-hour-", dir=os.environ.get("MAM_BENCH_DIR")) as folder:

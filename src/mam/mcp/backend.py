@@ -1,8 +1,8 @@
 """The port between the tools and the jobs: what one caller can reach, with the rights that it has.
 
-- `StoreBackend` (store_desk.py): the user of this host, on the registry;
-- `DoorBackend` (door_desk.py): an agent inside a job, at the door of its worker: this job and its children;
-- `ViewerBackend` (viewer_desk.py): the holder of a token of `mam serve`.
+- `StoreBackend` (store_backend.py): the user of this host, on the registry;
+- `DoorBackend` (door_backend.py): an agent inside a job, at the door of its worker: this job and its children;
+- `ViewerBackend` (viewer_backend.py): the holder of a token of `mam serve`.
 """
 
 from __future__ import annotations
@@ -63,6 +63,11 @@ if TYPE_CHECKING:
 
         def answer(self, asked: Asked, text: str, client: str) -> None:
             """`client` is the name of the program with which the person answered."""
+
+        def may_answer_job(self, job: Job) -> bool:
+            """Whether the person behind the client may end this job for a person with a form."""
+
+        def answer_job(self, job: Job, text: str, client: str) -> None: ...
 
         def log(self, job: Job) -> Iterable[bytes]:
             """What the job's agent printed."""

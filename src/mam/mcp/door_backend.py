@@ -147,6 +147,12 @@ class DoorBackend:
     def answer(self, _asked: Asked, _text: str, _client: str) -> None:
         raise Refused(why="Inside a job, an agent answers no question: only a person does.")
 
+    def may_answer_job(self, _job: Job) -> bool:
+        return False
+
+    def answer_job(self, _job: Job, _text: str, _client: str) -> None:
+        raise Refused(why="Inside a job, an agent answers no question: only a person does.")
+
     def _parsed(self, fields: Json) -> Job:
         from mam.jobs.record import parse_job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mam.jobs.changed_files import changes_of
 from mam.jobs.question import open_questions, question_id
 from mam.jobs.status import COMPLETED, in_words
-from mam.mcp.untrusted import PART, untrusted
+from mam.mcp.untrusted import PART, QUOTED, untrusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def outcome(job: Job, limit: int, start: int = 0) -> Json:
     """The result, the artifacts and the changes of an ended job."""
     found: Json = {}
     if job.status is not COMPLETED:
-        found["reason"] = job.reason or in_words(job.status)
+        found |= {"reason": job.reason or in_words(job.status), "untrusted": QUOTED}
     if job.result is not None:
         pointer = f"result(job={job.job_id!r}, offset={{}})"
         found["result"] = untrusted(job.result, limit, pointer, start)

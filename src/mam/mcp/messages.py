@@ -50,9 +50,11 @@ class Notification(Frozen):
 
 
 class Answer(Frozen):
-    """The client's answer to a request of the server; mam sends none."""
+    """The client's answer to a request of the server."""
 
     id: Id | None
+    result: Json | None = None
+    """None for an error."""
 
 
 def read_message(data: bytes) -> Request | Notification | Answer:
@@ -91,7 +93,11 @@ def _message(fields: Json) -> Request | Notification | Answer:
     if fields.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, 'a message has "jsonrpc": "2.0"')
     if "method" not in fields and ("result" in fields or "error" in fields):
-        return Answer(id=fields.get("id") if _is_id(fields.get("id")) else None)
+        result = fields.get("result")
+        return Answer(
+            id=fields.get("id") if _is_id(fields.get("id")) else None,
+            result=result if isinstance(result, dict) else None,
+        )
     method, params = fields.get("method"), fields.get("params", {})
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "a request has a method")
@@ -120,6 +126,10 @@ def error_message(request_id: Id | None, error: RpcError) -> Json:
     if error.data is not None:
         shown["data"] = error.data
     return {"jsonrpc": "2.0", "id": request_id, "error": shown}
+
+
+def request_message(request_id: Id, method: str, params: Json) -> Json:
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
 
 
 def notification(method: str, params: Json) -> Json:

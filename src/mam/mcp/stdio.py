@@ -11,10 +11,10 @@ import select
 import time
 
 from mam.errors import MamError
+from mam.mcp.line_reader import LineReader
 from mam.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
-    MESSAGE_LIMIT,
     Answer,
     Notification,
     RpcError,
@@ -25,6 +25,7 @@ from mam.mcp.messages import (
     result_message,
     too_long,
 )
+from mam.mcp.open_forms import PUT_OFF, OpenForms
 from mam.mcp.outcome import Listening, Parked, Watching
 from mam.mcp.protocol import answer, bug, handshake
 from mam.mcp.versions import client_of
@@ -32,8 +33,6 @@ from mam.util.frozen import Frozen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from mam.mcp.backend import Changes
     from mam.mcp.caller import Service
     from mam.mcp.messages import Id, Json, Request
@@ -48,8 +47,11 @@ LONGEST_WAIT_SECONDS = 60.0
 
 
 class _Waiting(Frozen):
+    request: Request
     parked: Parked
     ends: float
+    forms: frozenset[str] = frozenset()
+    """The questions with which it waits for the user of a client with a handshake."""
 
 
 class StdioServer:
@@ -64,6 +66,7 @@ class StdioServer:
         self._watched: dict[str, str] = {}
         """The jobs of the resources that a client with a handshake subscribed to."""
         self._follower: Changes | None = None
+        self._forms = OpenForms(self._send)
         self._lines = LineReader()
 
     def run(self) -> None:
@@ -101,7 +104,10 @@ class StdioServer:
 
     def _watched_jobs(self) -> frozenset[str]:
         waiting = (one.parked.jobs for one in self._waiting.values())
-        return frozenset(self._watched.values()).union(*waiting, *(stream.jobs for stream in self._streams.values()))
+        asked = (question.partition(".")[0] for question in self._forms.questions)
+        return frozenset(self._watched.values()).union(
+            asked, *waiting, *(stream.jobs for stream in self._streams.values())
+        )
 
     def _milliseconds_left(self) -> int | None:
         if not self._waiting:
@@ -126,7 +132,9 @@ class StdioServer:
                 raise
             if isinstance(message, Notification):
                 self._notice(message)
-            elif not isinstance(message, Answer):
+            elif isinstance(message, Answer):
+                self._take_form(message)
+            else:
                 request_id = message.id
                 self._request(message)
         except RpcError as error:
@@ -155,11 +163,12 @@ class StdioServer:
             self._send(result_message(request.id, {}))
             return
         client = client_of(request.params, self._client)
-        self._give(request.id, answer(self._service, client, request))
+        self._give(request, answer(self._service, client, request))
 
-    def _give(self, request_id: Id, outcome: Outcome) -> None:
+    def _give(self, request: Request, outcome: Outcome) -> None:
+        request_id = request.id
         if isinstance(outcome, Parked):
-            self._park(request_id, outcome)
+            self._park(request, outcome)
         elif isinstance(outcome, Listening):
             self._check_room()
             if outcome.jobs:
@@ -172,12 +181,12 @@ class StdioServer:
         else:
             self._send(result_message(request_id, outcome))
 
-    def _park(self, request_id: Id, parked: Parked) -> None:
+    def _park(self, request: Request, parked: Parked) -> None:
         """The follower starts before the first look, so that no change falls between the two."""
         self._check_room()
         self._follow()
-        self._waiting[request_id] = _Waiting(parked=parked, ends=time.monotonic() + parked.seconds)
-        self._look(request_id)
+        self._waiting[request.id] = _Waiting(request=request, parked=parked, ends=time.monotonic() + parked.seconds)
+        self._look(request.id)
 
     def _watch(self, watching: Watching) -> None:
         if watching.job is None:
@@ -210,6 +219,7 @@ class StdioServer:
         for request_id, waiting in list(self._waiting.items()):
             if not waiting.parked.jobs.isdisjoint(jobs):
                 self._look(request_id)
+        self._close_forms(jobs)
         for job_id in sorted(jobs):
             for stream in list(self._streams.values()):
                 if job_id in stream.jobs:
@@ -246,8 +256,9 @@ class StdioServer:
 
     def _look(self, request_id: Id, *, is_over: bool = False) -> None:
         """Sends the result of a waiting request if there is one now."""
+        waiting = self._waiting[request_id]
         try:
-            result = self._waiting[request_id].parked.check(is_over)
+            result = waiting.parked.check(is_over)
         except RpcError as error:
             message = error_message(request_id, error)
         except Exception as error:
@@ -255,36 +266,61 @@ class StdioServer:
         else:
             if result is None:
                 return
+            if self._client_shows_forms(waiting, result):
+                self._show_forms(waiting, result["inputRequests"], is_over=is_over)
+                return
             message = result_message(request_id, result)
         del self._waiting[request_id]
         self._send(message)
 
+    # -- forms ---------------------------------------------------------------------------------------------------------
 
-class LineReader:
-    """Cuts bytes into lines. Of a line that is too long it keeps nothing and yields None."""
+    def _client_shows_forms(self, waiting: _Waiting, result: Json) -> bool:
+        is_old = not client_of(waiting.request.params, self._client).is_stateless
+        return is_old and result.get("resultType") == "input_required"
 
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._skips = False
+    def _show_forms(self, waiting: _Waiting, forms: Json, *, is_over: bool) -> None:
+        """The request waits on for its user. At its end the agent learns of the open questions, and the forms stay."""
+        assert self._client is not None
+        self._forms.show(forms, self._client.version)
+        self._waiting[waiting.request.id] = waiting.replace(forms=frozenset(forms))
+        if is_over:
+            self._repeat(waiting.request.id, dict.fromkeys(forms, PUT_OFF), is_over=True)
 
-    def feed(self, data: bytes) -> Iterator[bytes | None]:
-        *ended, rest = data.split(b"\n")
-        for piece in ended:
-            self._add(piece)
-            yield from self.rest()
-        self._add(rest)
+    def _take_form(self, message: Answer) -> None:
+        taken = self._forms.take(message)
+        if taken is None:
+            return
+        question, response = taken
+        waiting = [request_id for request_id, one in self._waiting.items() if question in one.forms]
+        for request_id in waiting:
+            self._repeat(request_id, {question: response})
+        if not waiting and self._client is not None:  # its request ended before
+            from mam.mcp.forms import answer_form
 
-    def rest(self) -> Iterator[bytes | None]:
-        """The line as it is now: complete, or the last one of the input."""
-        line = None if self._skips else b"".join(self._parts)
-        if self._skips or line:
-            self._parts, self._size, self._skips = [], 0, False
-            yield line
+            answer_form(self._service, self._client, question, response)
 
-    def _add(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > MESSAGE_LIMIT:
-            self._parts, self._skips = [], True
-        elif not self._skips:
-            self._parts.append(piece)
+    def _repeat(self, request_id: Id, responses: Json, *, is_over: bool = False) -> None:
+        """What a newer client does: the same call again, with the responses of its user."""
+        waiting = self._waiting.pop(request_id)
+        params = waiting.request.params
+        earlier = params.get("inputResponses")
+        given = {**(earlier if isinstance(earlier, dict) else {}), **responses}
+        request = waiting.request.replace(params={**params, "inputResponses": given})
+        try:
+            outcome = answer(self._service, client_of(params, self._client), request)
+        except RpcError as error:
+            self._send(error_message(request_id, error))
+            return
+        if isinstance(outcome, Parked):
+            self._waiting[request_id] = waiting.replace(request=request, parked=outcome, forms=frozenset())
+            self._look(request_id, is_over=is_over)
+        else:
+            self._give(request, outcome)
+
+    def _close_forms(self, jobs: set[str]) -> None:
+        from mam.mcp.forms import is_open
+
+        for question in self._forms.questions:
+            if question.partition(".")[0] in jobs and not is_open(self._service, question):
+                self._forms.close(question)

@@ -198,8 +198,23 @@ class StoreBackend:
         from mam import questions
         from mam.mcp.asking import answer_to
 
-        given = answer_to(asked, text, f"{self._caller.name} over MCP" + (f" with {client}" if client else ""))
-        questions.answer(self.registry, asked.job.job_id, given)
+        questions.answer(self.registry, asked.job.job_id, answer_to(asked, text, self._person(client)))
+
+    def may_answer_job(self, job: Job) -> bool:
+        from mam.jobs.human_answer import is_for_person
+
+        return self._caller.may_write and self._caller.may_answer and is_for_person(job)
+
+    def answer_job(self, job: Job, text: str, client: str) -> None:
+        from mam import questions
+        from mam.jobs.human_answer import HumanAnswer
+        from mam.jobs.input_rules import TEXT_LIMIT, check_text
+
+        answer = check_text("answer", text, TEXT_LIMIT)
+        questions.answer_human(self.registry, HumanAnswer(answer=answer, by=self._person(client), seen=job))
+
+    def _person(self, client: str) -> str:
+        return f"{self._caller.name} over MCP" + (f" with {client}" if client else "")
 
 
 def _child_directory(arguments: Json) -> Json:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 WITH_HANDSHAKE = ("2025-11-25", "2025-06-18")
 """The newest first."""
 
+OLDEST = WITH_HANDSHAKE[-1]
 STATELESS = ("2026-07-28",)
 META = "io.modelcontextprotocol/"
 VERSION_KEY, CAPABILITIES_KEY = f"{META}protocolVersion", f"{META}clientCapabilities"
@@ -45,7 +46,7 @@ class Client(Frozen):
     def takes_forms(self) -> bool:
         """Whether its user can fill in a form. An empty declaration means forms."""
         found = self.capabilities.get("elicitation")
-        return self.is_stateless and isinstance(found, dict) and (not found or "form" in found)
+        return isinstance(found, dict) and (not found or "form" in found)
 
 
 def client_of(params: Json, known: Client | None) -> Client:

@@ -136,3 +136,9 @@ class ViewerBackend:
 
     def answer(self, asked: Asked, text: str, _client: str) -> None:
         self._rights.answer(asked.id, text, digest=asked.question.digest)
+
+    def may_answer_job(self, _job: Job) -> bool:
+        return False
+
+    def answer_job(self, _job: Job, _text: str, _client: str) -> None:
+        raise Refused(why="Over HTTP, a job for a person is answered with `mam answer`.")

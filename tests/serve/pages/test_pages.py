@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
     from tests.serve.serving import Serving
 
-VIEWS = ("/", "/jobs", "/jobs?q=x&state=asks", "/jobs/new", "/workers", "/statistics", "/health", "/tokens", "/help")
+VIEWS = (
+    "/", "/jobs", "/jobs?q=x&state=asks", "/jobs/new", "/workers", "/statistics", "/health", "/tokens",
+    "/notifications", "/help",
+)  # fmt: skip
 SCOPES = {
     "admin": VIEWS,
-    "read": ("/", "/jobs", "/jobs?q=x&state=asks", "/jobs/new", "/workers", "/statistics", "/health", "/help"),
-    "answer": ("/", "/jobs/new", "/help"),
-    "submit": ("/", "/jobs", "/jobs?q=x&state=asks", "/jobs/new", "/help"),
-    "work": ("/jobs/new", "/help"),
+    "read": tuple(view for view in VIEWS if view != "/tokens"),
+    "answer": ("/", "/jobs/new", "/notifications", "/help"),
+    "submit": ("/", "/jobs", "/jobs?q=x&state=asks", "/jobs/new", "/notifications", "/help"),
+    "work": ("/jobs/new", "/notifications", "/help"),
 }
 """The views that a token of one scope may open."""
 
@@ -45,6 +48,17 @@ def asking(served: Serving) -> str:
     registry.pick("shop", owner="me")
     draft = Draft(kind="permission", text="May it push?", tool="Bash", input={"command": "git push"})
     return questions.ask(registry, job.job_id, draft, attempt=1).id
+
+
+def test_a_deadline_is_the_time_that_is_left(served: Serving) -> None:
+    registry = served.registry
+    job = registry.register(prompt="Push it", agent="codex", label="shop").job
+    registry.pick("shop", owner="me")
+    draft = Draft(kind="permission", text="May it?", tool="Bash", input={"command": "x"}, deadline_seconds=7_300)
+    questions.ask(registry, job.job_id, draft, attempt=1)
+    with visiting(served, "read", "answer") as client:
+        text = client.get("/").text
+    assert 'data-form="left">in 2 h</time>: deny' in text
 
 
 @pytest.mark.parametrize("scope", SCOPES)

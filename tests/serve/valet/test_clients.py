@@ -50,7 +50,7 @@ def send(client: httpx.Client, text: str = "tidy up", **more: str) -> httpx.Resp
     return client.post("/jobs", json={"repo": "shop", "branch": "main", "markdown_text": text, **more})
 
 
-def test_the_lines_of_its_documents(both: tuple[Serving, httpx.Client]) -> None:
+def test_the_lines_of_the_documents_of_prompt_valet_work(both: tuple[Serving, httpx.Client]) -> None:
     served, _client = both
 
     def curl(path: str) -> object:

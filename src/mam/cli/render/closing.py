@@ -6,9 +6,9 @@ import os
 
 from mam.cli.render.text import one_line
 from mam.jobs.input_rules import ID_PREFIX_SHOWN
-from mam.jobs.overview import cost_of
+from mam.jobs.overview import cost_of, seconds_of
 from mam.jobs.status import COMPLETED, in_words
-from mam.util.figures import cost_words
+from mam.util.figures import cost_words, duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def opening_line(job: Job, short: str) -> StyledLine:
 
 
 def closing_line(job: Job, short: str) -> str:
-    took = (job.run or {}).get("wall_seconds")
-    after = f" after {took:.1f} s" if isinstance(took, int | float) else ""
+    took = seconds_of(job)
+    after = "" if took is None else f" after {duration(took)}"
     if job.status is COMPLETED:
         facts = [f"completed{after}{'' if job.checked else ' (unchecked)'}", *_checks(job), *_cost(job)]
         return f"{short} {' · '.join(facts)}"

@@ -201,6 +201,8 @@ def _follow(registry: Registry, job: Job, start: Callable[[], Popen[bytes]], *, 
     if as_json:
         print_json(job.to_json())
     else:
+        if job.attempt and _is_shown_as_conversation(job):
+            print(flush=True)
         say(closing_line(job, short))
         for line in closing_lines(job):
             sys.stderr.write(f"  {line}\n")
@@ -250,12 +252,16 @@ def _until_ended(registry: Registry, job: Job, *, quietly: bool) -> Job:
     return registry.get(job.job_id)
 
 
+def _is_shown_as_conversation(job: Job) -> bool:
+    return stdout_is_terminal() and bool(agent_kind(job.agent).conversation)
+
+
 def _print_opening(job: Job) -> None:
     """Above a conversation: which job it is, and where it runs."""
-    if stdout_is_terminal() and agent_kind(job.agent).conversation:
+    if _is_shown_as_conversation(job):
         from mam.cli.render.ansi import has_colours, to_ansi
 
-        print(to_ansi(opening_line(job, job.job_id[:ID_PREFIX_SHOWN]), has_colours()))
+        print(to_ansi(opening_line(job, job.job_id[:ID_PREFIX_SHOWN]), has_colours()), end="\n\n", flush=True)
 
 
 def _follow_attempt(registry: Registry, job: Job) -> None:

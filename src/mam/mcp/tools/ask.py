@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from mam.errors import BadInput
+from mam.errors import BadInput, Refused, UnknownJob
+from mam.jobs.draft import HUMAN
 from mam.mcp.outcome import Parked
 from mam.mcp.tool import Call, Tool, tool_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mam.jobs.question import Draft
     from mam.jobs.record import Job
     from mam.mcp.messages import Json
     from mam.questions import Asked
@@ -38,24 +40,58 @@ def _ask(call: Call, known: str | None) -> Parked:
 
 
 def _ask_with_job(call: Call, known: str | None) -> Parked:
-    from mam.jobs.draft import HUMAN
     from mam.mcp.asking import draft_of
+    from mam.mcp.forms import answer_job, form_for_person
 
     backend = call.service.backend
-    if known is None:
+    choices: tuple[str, ...] = ()
+    if known is not None:
+        job_id = _job_for_person(call, known)
+    elif (answered := _answered_job(call)) is not None:
+        job_id = answered.job_id
+        answer_job(call.service, call.client, answered, call.responses[job_id])
+    else:
         if "deadline" in call.arguments or "default" in call.arguments:
             raise BadInput(why="outside of a job, a question has no deadline and no default; omit both")
         draft = draft_of(call.arguments)
-        choices = f"\n\nAnswer with one of: {', '.join(draft.choices)}" if draft.choices else ""
-        job_id = backend.register(f"{draft.text}{choices}", HUMAN, {}).job.job_id
-    else:
-        job_id = backend.resolve(known)
+        choices = draft.choices
+        job_id = backend.register(_prompt(draft), HUMAN, {}).job.job_id
 
     def check(is_over: bool) -> Json | None:
         job = backend.get(job_id)
-        return tool_result(_state_of_job(job)) if is_over or job.status.ended else None
+        if job.status.ended:
+            return tool_result(_state_of_job(job))
+        forms = {} if job_id in call.responses else form_for_person(call.service, call.client, job, choices)
+        if forms:
+            return {"resultType": "input_required", "inputRequests": forms}
+        return tool_result(_state_of_job(job)) if is_over else None
 
     return Parked(jobs=frozenset([job_id]), seconds=SECONDS, check=check)
+
+
+def _job_for_person(call: Call, name: str) -> str:
+    job = call.service.backend.get(name)
+    if job.agent != HUMAN:
+        raise Refused(why=f"Job {job.job_id} is not for a person and asks nothing; call wait(ids=[{job.job_id!r}]).")
+    return job.job_id
+
+
+def _prompt(draft: Draft) -> str:
+    return f"{draft.text}\n\nAnswer with one of: {', '.join(draft.choices)}" if draft.choices else draft.text
+
+
+def _answered_job(call: Call) -> Job | None:
+    """The job of an earlier try of this call, which the response of the user names: it asks the same."""
+    from mam.mcp.asking import draft_of
+
+    for job_id in call.responses:
+        try:
+            job = call.service.backend.get_exact(job_id)
+        except UnknownJob:
+            continue
+        if job.agent == HUMAN and job.prompt == _prompt(draft_of(call.arguments)):
+            return job
+    return None
 
 
 def _state_of_job(job: Job) -> Json:

@@ -15,13 +15,14 @@ def run(call: Call) -> Json:
     from mam.mcp.untrusted import WHOLE
 
     job, created = register(call.service, call.arguments)
-    if call.client.takes_tasks and not call.arguments.get("detach") and not job.status.ended:
+    is_asked_for = created or job.prompt == call.arguments["prompt"]
+    if is_asked_for and call.client.takes_tasks and not call.arguments.get("detach") and not job.status.ended:
         from mam.mcp.tasks import new_task
 
         return new_task(call.service, job)
     found = report(call.service, job, WHOLE)
     if not created:
-        same = "" if job.prompt == call.arguments["prompt"] else "; it has another prompt, and this one was not stored"
+        same = "" if is_asked_for else "; it has another prompt, and this one was not stored"
         found["note"] = f"A job with this key existed{same}."
     elif not job.status.ended:
         found["next"] = f"wait(ids=[{job.job_id!r}])"

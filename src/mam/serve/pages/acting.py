@@ -86,7 +86,7 @@ def _act(call: PageCall, job: str, verb: str) -> Job:
         return call.registry.retry(job).job
     if verb == SEEN:
         return call.registry.mark_seen(job)
-    raise BadInput(why=f"{verb[:40]!r} is nothing that this page can do to a job")
+    raise BadInput(why=f"{verb[:40]!r} is not an action of this page")
 
 
 def continue_job(call: PageCall) -> Response:

@@ -11,7 +11,7 @@ import json
 from mam.jobs.question import ALLOW, ALWAYS, DENY, PERMISSION
 from mam.serve.pages.actions import short_id
 from mam.serve.pages.diffs import ADDED, REMOVED, DiffLine
-from mam.serve.pages.moments import When, age
+from mam.serve.pages.moments import When, age, left
 from mam.serve.pages.rows import title_of
 from mam.util.frozen import Frozen
 from mam.util.safe_text import many_lines, one_line
@@ -26,6 +26,8 @@ _CHANGE_FIELDS = (("old_string", "new_string"), ("oldString", "newString"), ("ol
 _PATHS = ("file_path", "filePath", "path", "notebook_path")
 _FLAGS = ("replace_all", "replaceAll")
 _DIFF_LINES = 2_000
+SHORT_CHOICE = 12
+"""Characters of a choice that fit into half the width of a phone."""
 
 
 class Choice(Frozen):
@@ -61,6 +63,8 @@ class QuestionRow(Frozen):
     always: bool
     """Whether it can be allowed for the rest of the job."""
     free_text: bool
+    is_long: bool
+    """Whether a choice is too long for half the width of a phone."""
     deadline: When | None
     default: str
     answer_command: str
@@ -83,7 +87,8 @@ def question_row(asked: Asked, now_ms: int, said: str = "") -> QuestionRow:
         tool=one_line(question.tool or ""), command=command, change=change, path=path,
         choices=_choices(question.kind, question.choices), always=is_permission,
         free_text=not is_permission and not question.choices,
-        deadline=None if question.ends is None else age(question.ends.expires_at, now_ms),
+        is_long=any(len(choice) > SHORT_CHOICE for choice in question.choices),
+        deadline=None if question.ends is None else left(question.ends.expires_at, now_ms),
         default=one_line(question.default), answer_command=f"mam answer {short} {one_line(example)}",
     )  # fmt: skip
 

@@ -66,6 +66,8 @@ class JobPage(Frozen):
     short: str
     chip: Chip
     is_running: bool
+    stage: str
+    """Changes when the job starts, asks or ends."""
     title: str
     prompt: Markup
     by_line: tuple[str, ...]
@@ -116,9 +118,10 @@ def job_page(
     relatives = (shown + children)[:RELATIVES_SHOWN]
     return JobPage(
         job_id=job.job_id, short=short_id(job), chip=chip_of(job, overview.state), is_running=job.status is RUNNING,
+        stage=f"{job.status} {job.attempt} {len(open_questions(job))}",
         title=title_of(job), prompt=markdown.to_html(job.prompt), by_line=_by_line(job),
         registered=ago(job.created_at, now_ms), why=tuple(map(one_line, overview.why)),
-        now="" if job.status.ended else sentence_of(job, overview.state) or reason_of(registry, job),
+        now=_now(registry, overview, conversation, window),
         questions=tuple(question_row(Asked(job=job, question=one), now_ms, said) for one in open_questions(job)),
         result=markdown.to_html(job.result) if job.result else Markup(),
         reason=many_lines(job.reason) if job.reason and job.status is not COMPLETED else "",
@@ -132,6 +135,23 @@ def job_page(
         actions=can_be_seen, can_be_judged=_can_be_judged(overview),
         pause="" if job.status.ended else job.agent,
     )  # fmt: skip
+
+
+def _now(
+    registry: AuthorizedRegistry, overview: Overview, conversation: ConversationBlocks | None, window: Window | None
+) -> str:
+    """The tool that runs, which the conversation names more exactly than the latest event; otherwise as in a list."""
+    job = overview.job
+    if job.status.ended:
+        return ""
+    last = conversation.blocks[-1] if conversation is not None and conversation.blocks else None
+    is_end = window is not None and window.is_last
+    runs = last is not None and is_end and last.kind == "tool" and last.state == "running"
+    tool = f"{last.verb} {last.target}" if last is not None and runs else ""
+    if tool and chip_of(job, overview.state).look == "run":
+        return tool
+    sentence = sentence_of(job, overview.state) or reason_of(registry, job)
+    return f"{sentence}, while {tool}" if tool and not open_questions(job) else sentence
 
 
 def conversation_version(job: Job, size: int) -> str:

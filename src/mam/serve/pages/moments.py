@@ -23,7 +23,7 @@ class When(Frozen):
     exact: str
     """`2026-11-19 03:24:41 UTC`."""
     form: str
-    """How a script writes it again: `age`, `ago` or `clock`."""
+    """How a script writes it again: `age`, `ago`, `left` or `clock`."""
 
 
 def age(text: str | None, now_ms: int) -> When | None:
@@ -33,6 +33,11 @@ def age(text: str | None, now_ms: int) -> When | None:
 
 def ago(text: str | None, now_ms: int) -> When | None:
     return _when(text, now_ms, "ago")
+
+
+def left(text: str | None, now_ms: int) -> When | None:
+    """How long until then: `in 5 min`."""
+    return _when(text, now_ms, "left")
 
 
 def clock(text: str | None) -> When | None:
@@ -48,8 +53,9 @@ def _when(text: str | None, now_ms: int, form: str) -> When | None:
     if at_ms is None:
         return None
     iso = iso_second(at_ms)
-    span = words_of(max(0, now_ms - at_ms) // 1000)
-    shown = {"age": span, "ago": f"{span} ago", "clock": iso[11:16]}[form]
+    seconds = (at_ms - now_ms if form == "left" else now_ms - at_ms) // 1000
+    span = words_of(max(0, seconds))
+    shown = {"age": span, "ago": f"{span} ago", "left": f"in {span}", "clock": iso[11:16]}[form]
     return When(iso=iso, text=shown, exact=f"{iso[:10]} {iso[11:19]} UTC", form=form)
 
 

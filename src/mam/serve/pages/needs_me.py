@@ -94,4 +94,5 @@ def _own(registry: AuthorizedRegistry, job: Job) -> OwnJob:
     state = registry.state(job) if job.status is RUNNING else None
     reason = reason_of(registry, job) if job.status in (PENDING, WAITING) else ""
     said = last_sentence(registry, job) if job.status is ERROR else ""
-    return OwnJob(row=job_row(job, state, reason, now_ms), said=said, actions=actions_of(job, registry.viewer))
+    row = job_row(job, state, reason, now_ms)
+    return OwnJob(row=row, said="" if said in row.now else said, actions=actions_of(job, registry.viewer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 
 from mam.access.grant import SUBMIT
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 REMEMBERED = 100
 """The latest jobs, whose labels and places the form suggests."""
-FIELDS = ("prompt", "agent", "label", "repo", "branch", "workdir", "model", "permissions", "ask", "artifacts", "after",
-          "priority", "at")  # fmt: skip
+FIELDS = ("prompt", "agent", "label", "repo", "branch", "workdir", "worktree", "model", "permissions", "ask",
+          "artifacts", "after", "priority", "at")  # fmt: skip
 _PERMISSIONS = {
     "ask": "Ask before changes", "edit": "Change its directory", "full": "Do anything",
 }  # fmt: skip
@@ -37,6 +38,8 @@ class NewJobForm(Frozen):
     labels: tuple[str, ...]
     repos: tuple[str, ...]
     workdirs: tuple[str, ...]
+    project: str
+    """The directory of the project, if the store is in one."""
     permissions: tuple[tuple[str, str], ...]
     hindrance: str
     problem: str = ""
@@ -48,16 +51,22 @@ def new_job_form(registry: AuthorizedRegistry, values: Mapping[str, str], proble
     can = registry.viewer.may(SUBMIT)
     jobs = registry.page(JobFilter(), REMEMBERED).jobs if can else ()
     repos = [str(job.repository["name"]) for job in jobs if job.repository and job.repository.get("name")]
-    levels = CHOICES["permissions"]
+    levels, project = CHOICES["permissions"], _project(registry)
     return NewJobForm(
         values=_defaults(values, jobs), problem=problem,
         agents=tuple(name for name in _unique([*(job.agent for job in jobs), *AGENTS]) if grant.allows_agent(name)),
         labels=tuple(name for name in _unique(job.agent_session for job in jobs) if grant.allows_label(name)),
         repos=tuple(name for name in _unique(repos) if grant.allows_repo(name)),
-        workdirs=tuple(_unique(job.workdir for job in jobs if job.workdir))[:20],
+        workdirs=tuple(_unique([*(job.workdir for job in jobs), project]))[:20], project=project,
         permissions=tuple((name, _PERMISSIONS[name]) for name in levels if grant.allows_permissions(name)),
         hindrance="" if can else "Your token may not register jobs.",
     )  # fmt: skip
+
+
+def _project(registry: AuthorizedRegistry) -> str:
+    address = registry.registry.store.address
+    path = "" if "://" in address else os.path.abspath(address)
+    return path.removesuffix("/.mam/jobs") if path.endswith("/.mam/jobs") else ""
 
 
 def choices_of(values: Mapping[str, str], now_ms: int) -> tuple[str, str, dict[str, Any]]:
@@ -71,6 +80,8 @@ def choices_of(values: Mapping[str, str], now_ms: int) -> tuple[str, str, dict[s
     for name in ("label", "model", "workdir"):
         if given[name]:
             choices[name] = given[name]
+    if given["workdir"]:
+        choices["workspace"] = "worktree" if given["worktree"] == "on" else "workdir"
     if given["repo"]:
         choices |= {"repo": given["repo"], **({"branch": given["branch"]} if given["branch"] else {})}
     choices["artifacts"] = [line.strip() for line in given["artifacts"].splitlines() if line.strip()]
@@ -103,6 +114,10 @@ def command_of(values: Mapping[str, str]) -> str:
             words += [option, values[name].strip()]
     for artifact in values.get("artifacts", "").split():
         words += ["--artifact", artifact]
+    for job in values.get("after", "").replace(",", " ").split():
+        words += ["--after", job]
+    words += ["--worktree"] if values.get("workdir") and values.get("worktree") == "on" else []
+    words += [] if values.get("ask") == "on" else ["--no-ask"]
     return one_line(shlex.join(words))
 
 
@@ -114,6 +129,8 @@ def _defaults(values: Mapping[str, str], jobs: tuple[Job, ...]) -> dict[str, str
         if jobs:
             known["agent"] = jobs[0].agent
             known["label"] = "" if jobs[0].agent_session == jobs[0].agent else jobs[0].agent_session
+            known["workdir"] = jobs[0].workdir or ""
+        known["worktree"] = "" if jobs and jobs[0].workspace == "workdir" else "on"
     return known
 
 

@@ -40,6 +40,9 @@ class Note(Frozen):
     look: str
     text: str
     command: str = ""
+    path: str = ""
+    link: str = ""
+    """Where to go on, and its words."""
 
 
 class PageCall:
@@ -185,4 +188,5 @@ def done_note(call: PageCall) -> Note | None:
         rest = f"; {int(failed):,} could not be" if failed.isascii() and failed.isdigit() and len(failed) < 6 else ""
         jobs = "job" if count == "1" else "jobs"
         return Note(look="bad" if rest else "ok", text=f"{int(count):,} {jobs} {_DONE[verb]}{rest}.")
-    return Note(look="ok", text=f"{_DONE[verb][0].upper()}{_DONE[verb][1:]}.")
+    path, link = ("/jobs/new", "Register another one") if verb == "new" else ("", "")
+    return Note(look="ok", text=f"{_DONE[verb][0].upper()}{_DONE[verb][1:]}.", path=path, link=link)

@@ -140,7 +140,8 @@ def _running(job: Job, state: State | None) -> str:
     if state is None:
         return ""
     if state.state == QUIET:
-        return one_line(f"no sign of life; last: {state.why}" if state.why else "no sign of life")
+        why = state.why or ""
+        return one_line(f"no sign of life; last: {why}" if why and not why.startswith("quiet for ") else why or "quiet")
     return one_line(state.why or state.state)
 
 

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from shlex import quote
 
 from mam.jobs.continuation import bound_host
 from mam.jobs.explain import ExplainContext, explain
 from mam.jobs.pause import blocking_pause
+from mam.jobs.question import open_questions
 from mam.jobs.record import DEPENDENCY
 from mam.jobs.status import PENDING, WAITING
 from mam.jobs.sweep import left_ms
@@ -34,6 +36,16 @@ class Reasons:
         self._now = store.clock.now()
         self._pauses = store.pauses()
         self._workers = reading.registry.live_workers()
+
+    @cached_property
+    def _busy(self) -> dict[str, int]:
+        """How many places of each worker are taken; a job that asks may occupy none."""
+        holders = self._reading.registry.holders()
+        return {
+            one.worker.name: sum(not open_questions(job) for job in one.jobs)
+            for one in holders
+            if one.worker is not None
+        }
 
     def of(self, job: Job) -> str:
         """Empty for a job that runs or has ended."""
@@ -60,6 +72,9 @@ class Reasons:
         if all(job.agent not in worker.agents for worker in serving):
             return f"no worker of “{job.agent_session}” can run {job.agent}"
         names = ", ".join(worker.host for worker in serving[:3])
+        if all(self._busy.get(worker.name, 0) >= worker.concurrency for worker in serving):
+            places = sum(worker.concurrency for worker in serving)
+            return f"in the queue: the worker on {names} is full, with {places} job{'s' * (places != 1)} at a time"
         return f"in the queue of “{job.agent_session}”, which a worker on {names} serves"
 
     def _waiting(self, job: Job) -> str:

@@ -125,12 +125,12 @@ def _worker(holder: Holder, now_ms: int) -> WorkerRow:
         labels = ", ".join(sorted({job.agent_session for job in holder.jobs}))
         return WorkerRow(
             name=one_line(holder.owner or "an unnamed owner"), host="", state="no worker", labels=one_line(labels),
-            agents="", slots=f"{len(holds)}", holds=holds, seen=None, version="", is_worker=False,
+            agents="", slots=f"{len(holds)} held", holds=holds, seen=None, version="", is_worker=False,
         )  # fmt: skip
     return WorkerRow(
         name=one_line(worker.name), host=one_line(worker.host), state=_STATES.get(worker.asked, "live"),
         labels=one_line(", ".join(worker.labels)), agents=one_line(", ".join(worker.agents)),
-        slots=f"{len(holds)} of {worker.concurrency}", holds=holds, seen=ago(worker.seen_at, now_ms),
+        slots=f"{len(holds)} held, {worker.concurrency} at a time", holds=holds, seen=ago(worker.seen_at, now_ms),
         version=one_line(worker.version), is_worker=True,
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
 // Live updates. One connection for each browser: the tab that holds the lock reads the events and tells the others.
 // An event only says that something changed; the page is then asked for again, and the parts that differ are replaced.
 import { morph, morphInPlace } from "./morph.js";
+import { wireReview } from "./review.js";
 import { setServerTime, writeTimes } from "./times.js";
 
 const LEAST_MS = 1500, POLL_MS = 2000, LIVE = "x-mam-live";
@@ -55,6 +56,7 @@ export function show(text, answer) {
   const made = new DOMParser().parseFromString(text, "text/html");
   writeTimes(made);
   others = null;
+  if (document.getElementById("head")?.dataset.stage !== made.getElementById("head")?.dataset.stage) renewRest();
   for (const region of regions()) {
     const wanted = made.getElementById(region.id);
     if (!wanted) continue;
@@ -63,6 +65,21 @@ export function show(text, answer) {
   }
   offerOthers();
   counts(made);
+  writeTimes();
+}
+
+// When a job starts, asks or ends, other things can be done to it: the box below its conversation and the side change.
+async function renewRest() {
+  const answer = await fetch(location.href).catch(() => null);
+  if (!answer?.ok) return;
+  const made = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const wanted = made.getElementById("parts"), parts = document.getElementById("parts"), side = document.getElementById("side");
+  if (!wanted || !parts) return;
+  morph(document.getElementById("composer"), made.getElementById("composer"));
+  if (side.contains(document.activeElement)) return;
+  parts.className = wanted.className;
+  side.replaceChildren(...made.getElementById("side").childNodes);
+  wireReview();
   writeTimes();
 }
 

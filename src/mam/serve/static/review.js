@@ -1,12 +1,9 @@
 // Comments on lines of a diff. They stay in this browser until they are sent, all as one continuation. Each is bound to
 // the content of the file that it was made on; when the file has another content, it is shown as outdated.
-const section = document.querySelector("[data-review]");
-const key = section && `mam-review ${document.body.dataset.base} ${section.dataset.review}`;
+let section = null, key = "", comments = [];
 
 function load(name) { try { return JSON.parse(localStorage.getItem(name) || "[]"); } catch { return []; } }
 function save() { try { if (comments.length) localStorage.setItem(key, JSON.stringify(comments)); else localStorage.removeItem(key); } catch { /* a private window */ } }
-
-let comments = section ? load(key) : [];
 
 if (new URLSearchParams(location.search).get("done") === "review") {
   try { const sent = sessionStorage.getItem("mam-review-sent"); if (sent) localStorage.removeItem(sent); sessionStorage.removeItem("mam-review-sent"); } catch { /* nothing was kept */ }
@@ -80,7 +77,12 @@ function wireLines() {
   });
 }
 
-if (section) {
+// Also after the diff of a job has appeared on its page.
+export function wireReview() {
+  section = document.querySelector("[data-review]");
+  if (!section) return;
+  key = `mam-review ${document.body.dataset.base} ${section.dataset.review}`;
+  comments = load(key);
   wireLines();
   draw();
   section.querySelector("[data-review-form]").addEventListener("submit", (event) => {
@@ -96,3 +98,4 @@ if (section) {
     try { sessionStorage.setItem("mam-review-sent", key); } catch { /* the drafts stay */ }
   });
 }
+wireReview();

@@ -20,8 +20,8 @@ export function writeTimes(root = document) {
   for (const element of root.querySelectorAll("time[data-form]")) {
     const at = Date.parse(element.dateTime);
     if (Number.isNaN(at)) continue;
-    const age = span((Date.now() + ahead - at) / 1000);
-    const text = { age, ago: `${age} ago`, clock: clock.format(at) }[element.dataset.form];
+    const passed = (Date.now() + ahead - at) / 1000, age = span(passed);
+    const text = { age, ago: `${age} ago`, left: `in ${span(-passed)}`, clock: clock.format(at) }[element.dataset.form];
     if (element.textContent !== text) element.textContent = text;
     const title = exact.format(at);
     if (element.title !== title) element.title = title;

@@ -421,7 +421,7 @@ class PostgresStore(SqlStore):
         found = dict(self._rows("secrets", job_id=job_id))
         if None in found:
             why = f"{self._server.role} may not read the secrets of job {job_id}, which another role registered"
-            raise StoreUnavailable(store=self.address, problem=f"{why}; docs/stores.md says which rights that needs")
+            raise StoreUnavailable(store=self.address, problem=f"{why}; docs/stores.md names these rights")
         return found
 
     # -- for the relays of all hosts (mam.bus.relay_locks_postgres) ----------------------------------------------------

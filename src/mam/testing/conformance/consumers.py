@@ -47,7 +47,7 @@ class Consumers(StoreCase):
         assert (second.is_new, second.starts_over) == (False, False)
         assert list(second.entries()) == [three]
 
-    def test_two_are_independent(self, registry: Registry, store: Store) -> None:
+    def test_two_consumers_have_positions_of_their_own(self, registry: Registry, store: Store) -> None:
         register_jobs(registry, 2)
         read_all(loaded(store, "one")).save()
 

@@ -44,7 +44,7 @@ def run(options: Options) -> int:
     elif not changes:
         say(f"the plugin is up to date for {', '.join(agents)}")
     elif written:
-        say(f"installed for {', '.join(agents)}; new sessions have it. `mam plugin remove` takes it back")
+        say(f"installed for {', '.join(agents)}; new sessions have it. `mam plugin remove` undoes that")
     return 0 if written or options.dry_run or not changes else 1
 
 

@@ -1,4 +1,4 @@
-"""Take back what `mam plugin install` wrote, and nothing else.
+"""Undo what `mam plugin install` wrote, and nothing else.
 
 A file that only mam changed gets its earlier content back. In settings that you have changed since, mam removes its own
 keys. mam leaves and names a file of its own that you have changed.
