@@ -89,6 +89,23 @@ def test_the_page_survives_a_server_that_is_killed(visitor: Visitor) -> None:
     page.wait_for_selector("#live[data-state=live]")
 
 
+def test_on_a_slow_network_an_answer_is_sent_once(visitor: Visitor) -> None:
+    page = visitor.live("/")
+    tools = page.context.new_cdp_session(page)
+    tools.send("Network.enable")
+    slow = {"offline": False, "latency": 700, "downloadThroughput": 20_000, "uploadThroughput": 10_000}
+    tools.send("Network.emulateNetworkConditions", slow)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    card = page.locator(".question").first
+    card.get_by_role("button", name="Allow once").dblclick()
+    page.wait_for_selector("h1:has-text('1 question, 1 failure')")
+    assert len(sent) == 1
+    page.reload()
+    page.wait_for_selector("#live[data-state=live]", timeout=60_000)
+    assert page.locator(".question").count() == 1
+
+
 def test_two_tabs_share_one_connection(visitor: Visitor) -> None:
     first = visitor.live("/jobs")
     streams = []

@@ -63,6 +63,17 @@ def test_nothing_is_wider_than_the_screen(visitor: Visitor, screen: str) -> None
     assert wide == []
 
 
+def test_every_button_shows_the_command_that_does_the_same(visitor: Visitor) -> None:
+    """All but those that only choose what this browser shows, and the one that asks this browser for notifications."""
+    page = opened(visitor, "needs me")
+    bare = []
+    for view, path in VIEWS.items():
+        page.goto(visitor.server.url + path.format(**visitor.ids))
+        forms = page.locator("main form[method=post]").filter(has=page.locator("button:not([disabled])"))
+        bare += [(view, one.inner_text()) for one in forms.all() if not one.locator("code.cmd").count()]
+    assert bare == []
+
+
 def test_every_view_is_complete_without_script(visitor: Visitor) -> None:
     page = opened(visitor, "needs me", script=False)
     for view, path in VIEWS.items():

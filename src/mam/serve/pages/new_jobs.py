@@ -38,6 +38,8 @@ class NewJobForm(Frozen):
     labels: tuple[str, ...]
     repos: tuple[str, ...]
     workdirs: tuple[str, ...]
+    project: str
+    """The directory of the project, if the store is in one."""
     permissions: tuple[tuple[str, str], ...]
     hindrance: str
     problem: str = ""
@@ -49,26 +51,22 @@ def new_job_form(registry: AuthorizedRegistry, values: Mapping[str, str], proble
     can = registry.viewer.may(SUBMIT)
     jobs = registry.page(JobFilter(), REMEMBERED).jobs if can else ()
     repos = [str(job.repository["name"]) for job in jobs if job.repository and job.repository.get("name")]
-    levels = CHOICES["permissions"]
+    levels, project = CHOICES["permissions"], _project(registry)
     return NewJobForm(
         values=_defaults(values, jobs), problem=problem,
         agents=tuple(name for name in _unique([*(job.agent for job in jobs), *AGENTS]) if grant.allows_agent(name)),
         labels=tuple(name for name in _unique(job.agent_session for job in jobs) if grant.allows_label(name)),
         repos=tuple(name for name in _unique(repos) if grant.allows_repo(name)),
-        workdirs=tuple(_unique([*(job.workdir for job in jobs), _project(registry)]))[:20],
+        workdirs=tuple(_unique([*(job.workdir for job in jobs), project]))[:20], project=project,
         permissions=tuple((name, _PERMISSIONS[name]) for name in levels if grant.allows_permissions(name)),
         hindrance="" if can else "Your token may not register jobs.",
     )  # fmt: skip
 
 
 def _project(registry: AuthorizedRegistry) -> str:
-    """The directory of the project, if the store is in one."""
-    return os.path.abspath(registry.registry.store.address).partition("/.mam/")[0] if _is_in_project(registry) else ""
-
-
-def _is_in_project(registry: AuthorizedRegistry) -> bool:
     address = registry.registry.store.address
-    return "://" not in address and os.path.abspath(address).endswith("/.mam/jobs")
+    path = "" if "://" in address else os.path.abspath(address)
+    return path.removesuffix("/.mam/jobs") if path.endswith("/.mam/jobs") else ""
 
 
 def choices_of(values: Mapping[str, str], now_ms: int) -> tuple[str, str, dict[str, Any]]:
