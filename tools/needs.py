@@ -35,7 +35,7 @@ NEEDS = (
     Need("mosquitto_pub", "mosquitto-clients", "a publisher that is not mam"),
     Need("mosquitto_sub", "mosquitto-clients", "a subscriber that is not mam"),
     Need("nginx", "nginx-light", "a proxy with TLS before the server"),
-    Need("npm", "npm", "the checker of accessibility, and the real coding agents"),
+    Need("npm", "npm", "the checker of accessibility, the inspector of MCP, and the real coding agents"),
     Need("openssl", "openssl", "certificates and signatures"),
     Need("pgbouncer", "pgbouncer", "a pooler before PostgreSQL"),
     Need("ps", "procps", "the table of processes on systems without /proc"),

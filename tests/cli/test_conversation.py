@@ -28,9 +28,15 @@ from mam.conversation.items import (
     Thought,
     Used,
 )
+from mam.jobs.question import Question
 
 COMMAND = Used(id="1", tool="Bash", verb="ran", target="pytest tests --count 40", state=DONE, output="..\n38 passed\n")
+ASKED = Question(
+    number=1, attempt=1, kind="permission", text="May I?", tool="Bash", input={"command": "git push"}, digest="0" * 64,
+    asked_at="2026-06-19T09:30:00Z",
+)  # fmt: skip
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x1b[31mred\x1b[0m \u202eevil\u2066 \x9b1;1H \r\b\x00 漢字 👩‍💻 " + "x" * 3000
+MOVING = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 EVERY_KIND: list[Item] = [
     Began(session=HOSTILE, model=HOSTILE, version=HOSTILE),
     Said(text=HOSTILE),
@@ -104,6 +110,28 @@ class TestEnds:
         assert lines == ["  ✗ no credit"]
 
 
+class TestQuestionsOfTheJob:
+    """A page gets them from the record, and their texts from the agent's output too, in any order."""
+
+    def test_the_conversation_that_was_first_has_only_the_rest_added(self) -> None:
+        page = ConversationPage(80)
+        page.lines(Asked(question="May I?"))
+        page.lines(COMMAND.replace(state=RUNNING))
+        assert [to_ansi(line, False) for line in page.question(ASKED)] == ["      Bash:", "      git push"]
+
+    def test_the_question_that_was_first_is_not_repeated(self) -> None:
+        page = ConversationPage(80)
+        assert [to_ansi(line, False) for line in page.question(ASKED)] == ["  ? May I?", "    Bash:", "    git push"]
+        assert page.lines(Asked(question="May I?")) == []
+        assert page.lines(Asked(question="May I?")) != []  # the next one
+
+    def test_hostile_text_is_escaped_and_nothing_is_cut(self) -> None:
+        question = ASKED.replace(text=HOSTILE, input={"command": HOSTILE}, choices=[HOSTILE])
+        lines = [to_ansi(line, False) for line in ConversationPage(80).question(question)]
+        assert all(cell_length(line) <= 80 and not MOVING.search(line) for line in lines)
+        assert "".join(lines).count("x") >= 3 * 3000
+
+
 class TestHostileText:
     @pytest.mark.parametrize("width", [20, 60, 80, 120])
     @pytest.mark.parametrize("full", [False, True])
@@ -113,7 +141,7 @@ class TestHostileText:
         assert len(lines) > len(EVERY_KIND)
         for line in lines:
             plain = re.sub(r"\x1b\[[0-9;]+m", "", line)
-            assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", plain)
+            assert not MOVING.search(plain)
             assert cell_length(plain) <= width
 
     def test_a_flood_of_text_is_bounded(self) -> None:

@@ -141,6 +141,19 @@ def test_doctor_notices_what_another_program_changed(mam: Mam) -> None:
     assert about(found) == [f"the plugin for gemini is not as mam wrote it: {path}"]
 
 
+def test_doctor_notices_the_plugin_of_an_older_mam(mam: Mam) -> None:
+    """It had no hooks."""
+    mam("init")
+    mam("plugin", "install", "--agent", "claude-code", "--yes")
+    note = mam.home / ".local/state/mam/plugins/claude-code@user"
+    known = json.loads(note.read_text("utf-8"))
+    known["files"] = [file for file in known["files"] if "/hooks/" not in file["path"]]
+    note.write_text(json.dumps(known), "utf-8")
+    found = [result["what"] for result in mam("doctor", "--json").json["findings"] if result["check"] == "plugin"]
+
+    assert found == ["the plugin for claude-code is of another version of mam"]
+
+
 def test_nothing_is_written_without_consent(mam: Mam) -> None:
     refused = mam("plugin", "install", "--agent", "codex")
     assert (refused.code, "give --yes" in refused.stderr) == (2, True)

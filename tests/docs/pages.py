@@ -23,6 +23,7 @@ from pathlib import Path
 import pyte
 from tools.session import in_terminal
 
+from mam.machine.person import user_at_host
 from tests.needs import need
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +35,7 @@ _SAME = (
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z"), "TIME"),
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DAY"),
     (re.compile(r"\b[\w.-]+@[\w.-]+:\d+\b"), "OWNER"),
-    (re.compile(r"\banna@[\w-]+\b"), "anna@HOST"),
+    (re.compile(rf"\b(anna|{re.escape(user_at_host().partition('@')[0])})@[\w-]+\b"), "anna@HOST"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|min|m|h|d)\b"), "SPAN"),
     (re.compile(r"SPAN( SPAN)+"), "SPAN"),
     (re.compile(r"\b\d+\.\d+ GiB\b"), "SIZE"),

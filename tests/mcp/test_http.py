@@ -179,3 +179,14 @@ def test_a_stream_ends_with_its_token(served: Serving) -> None:
         served.registry.cancel(job)
         assert "notifications/resources/updated" in next(lines)
     assert stream.headers["content-type"].startswith("text/event-stream")
+
+
+def test_a_client_with_a_handshake_is_offered_no_subscription(served: Serving) -> None:
+    """The server keeps no session in which it could send anything."""
+    info = {"name": "x", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    headers = {"authorization": f"Bearer {served.token('read')}"}
+    answer = httpx.post(f"{served.url}/mcp", json=message, headers=headers, trust_env=False)
+
+    assert answer.json()["result"]["capabilities"]["resources"] == {}

@@ -34,14 +34,14 @@ def _setup(agent: str, tmp_path: Path, model: ModelServer) -> AgentSetup:
 
 def _run(setup: AgentSetup, prompt: str, **env: str) -> None:
     whole = {**setup.mam.env, "ENABLE_TOOL_SEARCH": "false", **env}
-    argv = COMMANDS[setup.agent]
+    argv = COMMANDS.get(setup.agent, ["opencode", "run"])
     ran = subprocess.run(argv, cwd=setup.here, env=whole, input=prompt.encode(), capture_output=True, timeout=PATIENCE)
     print(ran.stdout.decode()[-3000:], ran.stderr.decode()[-3000:])
     assert ran.returncode == 0
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("agent", list(COMMANDS))
+@pytest.mark.parametrize("agent", [*COMMANDS, "opencode"])
 def test_an_agent_with_the_plugin_has_its_tools(agent: str, tmp_path: Path, model: ModelServer) -> None:
     setup = _setup(agent, tmp_path, model)
     _run(setup, SUBMIT)
@@ -66,8 +66,10 @@ def test_codex_takes_the_same_tree_as_a_plugin(tmp_path: Path, model: ModelServe
     """Its user trusts the hooks in Codex, which records the hash that it shows."""
     setup = AgentSetup("codex", tmp_path, model)
     setup.mam("init")
-    setup.mam("plugin", "install", "--agent", "claude-code", "--yes")
     settings = Path(setup.mam.env["CODEX_HOME"]) / "config.toml"
+    before = settings.read_text("utf-8")
+    setup.mam("plugin", "install", "--agent", "codex", "--yes")
+    settings.write_text(before, "utf-8")  # the tree alone
     settings.write_text(settings.read_text("utf-8").replace("plugins = false", "plugins = true"), "utf-8")
     for words in (("marketplace", "add", f"{setup.mam.home}/data/mam/plugin"), ("add", "mam@mam-jobs")):
         subprocess.run(["codex", "plugin", *words], cwd=setup.here, env=setup.mam.env, check=True, timeout=PATIENCE)

@@ -89,7 +89,7 @@ def test_another_journal_is_announced_and_read_from_its_beginning(served: Servin
 
 
 def test_a_reader_that_is_far_behind_reads_the_journal(served: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "READ_PAGE", 3)
+    monkeypatch.setattr(hub, "BLOCK", 3)
     world = World(served)
     for _ in range(5):
         world.completed()
@@ -98,6 +98,28 @@ def test_a_reader_that_is_far_behind_reads_the_journal(served: Serving, monkeypa
 
     assert len(positions) == len(list(served.registry.store.entries(None)))
     assert len(set(positions)) == len(positions)
+    for at in range(len(positions)):
+        assert [one["position"] for one in everything(served, after=positions[at])] == positions[at + 1 :]
+
+
+def test_readers_that_are_behind_together_share_what_is_read(served: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "BLOCK", 3)
+    world = World(served)
+    for _ in range(5):
+        world.completed()
+    asked = list[str | None]()
+    read = served.registry.store.entries
+
+    def counted(offset: str | None) -> Any:
+        asked.append(offset)
+        return read(offset)
+
+    monkeypatch.setattr(served.registry.store, "entries", counted)
+    everything(served)
+    first = set(asked)
+    asked.clear()
+    everything(served)
+    assert len(asked) < len(first) / 2, "only the last block, which is not full, is read again"
 
 
 def test_a_stream_ends_with_its_token(served: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as StillWaits
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,15 +17,18 @@ from mam.jobs.question import PERMISSION, QUESTION, TEXT_LIMIT, check_draft
 from mam.jobs.rules import first_match, rule_from_fields
 from mam.work.asking.port import Decision
 from mam.work.drivers import claude_hook, claude_requests, codex_requests, opencode_requests
+from mam.work.drivers.asking import Asking
 from mam.work.drivers.codex_items import CodexItems
 from mam.work.drivers.drafts import fitting, permission_draft, question_draft, refusal, script_of
-from mam.work.drivers.lines import answered_line, asked_line
+from mam.work.drivers.lines import Printer, answered_line, asked_line
 from mam.work.drivers.opencode_events import OpenCodeEvents
 from mam.work.reports.codex import CodexReader, read_rollout
 from mam.work.reports.opencode import OpenCodeReader
 from mam.work.reports.report import Reader
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mam.conversation.items import Item
 
 ALLOWED = Decision(outcome="allow", decided="person", question=1)
@@ -437,3 +442,19 @@ def test_the_session_file_of_codex_tells_what_was_asked_and_in_which_order() -> 
         report = fed(CodexReader(), decided(DENIED))
         read_rollout(lines, "2000", report)
         assert report.denied == denied
+
+
+def test_a_driver_without_a_worker_refuses_nothing_until_its_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The next attempt asks again. A refusal would let the model go on without it."""
+    monkeypatch.setenv("MAM_SOCKET", str(tmp_path / "gone"))
+    monkeypatch.setenv("MAM_JOB_ID", "a" * 32)
+    asking = Asking(Printer())
+    with ThreadPoolExecutor(1) as pool:
+        decision = pool.submit(asking.decide, "call_1", permission_draft("Claude", "run a command", "Bash", {}))
+        with pytest.raises(StillWaits):
+            decision.result(0.5)
+        assert "answered" not in capfd.readouterr().out
+        asking.close()
+        assert decision.result().is_undecided

@@ -115,7 +115,7 @@ class TestKilled:
         assert send_signal(keeper, signal.SIGTERM)
         await_gone([keeper])  # though the worker has read nothing yet: a worker that takes the job over waits for that
         ended = finish(run)
-        assert (ended.signal, ended.tree_ended_because) == (signal.SIGTERM, "the keeper was told to end")
+        assert (ended.signal, ended.tree_ended_because) == (signal.SIGTERM, "the keeper was asked to end")
 
     def test_the_worker_learns_that_the_keeper_died(self, guardian: GuardianClient, log: str, pids: PidPipe) -> None:
         run = guardian.start(python(DAEMON + IGNORE + "daemon()\n" + SLEEP, pids.path), log)

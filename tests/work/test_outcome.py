@@ -82,7 +82,7 @@ class TestCut:
         assert not was_interrupted(ENDED.replace(signal=15, exit_code=None, tree_ended_because=why), why)
 
     @pytest.mark.parametrize(
-        "why", [STOPPING, CUT_OFF, "the worker did not renew in time", "the keeper was told to end"]
+        "why", [STOPPING, CUT_OFF, "the worker did not renew in time", "the keeper was asked to end"]
     )
     def test_an_interrupted_agent_is_no_failure(self, why: str) -> None:
         assert was_interrupted(ENDED.replace(signal=15, exit_code=None, tree_ended_because=why), None)

@@ -49,7 +49,7 @@ def test_a_worker_learns_why_its_run_was_ended(guardian: GuardianClient, log: st
     assert end_earlier(started.to_json()) is None
     ended = run.wait(PATIENCE)
     assert isinstance(ended, Ended)
-    assert ended.tree_ended_because == "the keeper was told to end"
+    assert ended.tree_ended_because == "the keeper was asked to end"
 
 
 def test_a_keeper_that_hangs_is_ended_with_its_tree(killable: WorkerProcess, pids: PidPipe) -> None:

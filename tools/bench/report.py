@@ -33,16 +33,6 @@ def write_report(found: Mapping[str, Rows], parts: list[str]) -> None:
     REPORT.write_text(f"{before}{BEGIN}\n{said}\n\n{table}\n{END}{after}", encoding="utf-8")
 
 
-def write_visits(rows: list[tuple[str, ...]]) -> None:
-    """What a first visit of each view takes, in its own table."""
-    begin, end = "<!-- page: begin -->\n", "<!-- page: end -->"
-    before, _, rest = REPORT.read_text(encoding="utf-8").partition(begin)
-    head = ("view", "requests", "bytes, compressed", "first paint")
-    table = "\n".join(map(_line, (head, ("---",) * len(head), *rows)))
-    said = f"Measured {time.strftime('%m-%d')}, load {os.getloadavg()[2]:.1f}."
-    REPORT.write_text(f"{before}{begin}{said}\n\n{table}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
-
-
 def _cells(found: Mapping[str, Rows], measured: str) -> list[tuple[str, ...]]:
     return [(part, *row.cells, measured) for part, rows in found.items() for row in rows]
 

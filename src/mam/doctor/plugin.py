@@ -25,7 +25,7 @@ def check(_context: Context) -> Iterator[Finding]:
                        "the agent may not know mam's tools", again)  # fmt: skip
         elif _is_outdated(installed):
             yield note(f"the plugin for {installed.agent} is of another version of mam",
-                       "the agent gets an older skill", again)  # fmt: skip
+                       "the agent gets an older skill or older hooks", again)  # fmt: skip
         else:
             whole.append(installed.agent)
     if whole:
@@ -36,7 +36,7 @@ def _is_outdated(installed: Installed) -> bool:
     if installed.agent not in AGENTS:
         return False
     wanted = {one.path: one.text for one in wanted_files(installed.agent, installed.project)}
-    return any(wanted.get(one.path, one.text) != one.text for one, _ in installed.files)
+    return wanted != {one.path: one.text for one, _ in installed.files}
 
 
 def _again(installed: Installed) -> str:

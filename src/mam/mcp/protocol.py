@@ -27,11 +27,12 @@ LISTS_FRESH_MS, RECORD_FRESH_MS = 3_600_000, 0
 """How long a client may keep a list of tools, and a record."""
 
 
-def handshake(params: Json) -> tuple[Client, Json]:
+def handshake(params: Json, *, can_subscribe: bool = True) -> tuple[Client, Json]:
     """The answer to `initialize`, and the client that the following requests come from."""
     client = client_of_handshake(params)
+    offered = _capabilities(client) | ({} if can_subscribe else {"resources": {}})
     return client, {
-        "protocolVersion": client.version, "capabilities": _capabilities(client), "serverInfo": _server_info(),
+        "protocolVersion": client.version, "capabilities": offered, "serverInfo": _server_info(),
         "instructions": INSTRUCTIONS,
     }  # fmt: skip
 

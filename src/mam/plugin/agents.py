@@ -81,12 +81,8 @@ def plugin_tree(tree: str) -> list[Wanted]:
     }
     texts = {name: json.dumps(content, indent=2) + "\n" for name, content in files.items()}
     texts[f"{NAME}/skills/{NAME}/SKILL.md"] = skill_text()
-    whole = [Wanted(path=os.path.join(tree, name), kind=TEXT, text=text) for name, text in texts.items()]
-    return [*whole, _hook_script(tree)]
-
-
-def _hook_script(tree: str) -> Wanted:
-    return Wanted(path=os.path.join(tree, NAME, SCRIPT), kind=TEXT, text=script())
+    texts[f"{NAME}/{SCRIPT}"] = script()
+    return [Wanted(path=os.path.join(tree, name), kind=TEXT, text=text) for name, text in texts.items()]
 
 
 def plugin_directory() -> str:
@@ -103,7 +99,7 @@ def _codex(project: str | None) -> list[Wanted]:
     path, tree = os.path.join(CODING_AGENTS[CODEX].home(), "config.toml"), plugin_directory()
     items, trust = codex_hooks(CODEX, os.path.join(tree, NAME), path, _held(path))
     settings = Wanted(path=path, kind=TOML, values=(server, *trust), items=tuple(items))
-    return [_hook_script(tree), settings, _skill(project, ".agents")]
+    return [*plugin_tree(tree), settings, _skill(project, ".agents")]
 
 
 def _held(path: str) -> dict[str, Any]:

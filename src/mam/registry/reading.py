@@ -142,7 +142,7 @@ class ReadingRegistry:
         return unserved(label, was_claimed=False)
 
     def _was_claimed(self, label: str) -> bool:
-        """Whether a job of the label was ever claimed. With many jobs the answer is that somebody does."""
+        """Whether a job of the label was ever claimed. With many jobs the answer is yes without a look at them."""
         newest = list(islice(self.store.select(Query(label=label)), FEW_JOBS + 1))
         return len(newest) > FEW_JOBS or any(job.attempt for job in newest)
 

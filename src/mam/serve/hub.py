@@ -1,7 +1,7 @@
 """One thread follows the journal and wakes everybody who waits: streams of events, claims that wait, waits for an end.
 
-The hub keeps the latest changes. A reader that is further behind reads the journal itself, so that no reader makes the
-server keep more.
+The hub keeps the latest changes. For a reader that is further behind it reads the journal in blocks. Readers that are
+behind together share them, so a server that falls behind with all of its readers does not do the work once for each.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
+from itertools import islice
 from threading import Event, Lock, Thread
 
 from mam.errors import MamError
@@ -31,8 +32,8 @@ SLEEP_SECONDS = 10.0
 """The longest sleep of the thread: so long lasts the end of a server that is closed inside a process."""
 RETRY_SECONDS = 1.0
 PAGE = 500
-READ_PAGE = 100
-"""Changes that a reader gets from the journal at once. It holds them until it has sent them, and many may be slow."""
+BLOCK, BLOCKS_KEPT = 100, 32
+"""Entries of the journal that are read at once for a reader that is behind, and how many such blocks are kept."""
 _ENDED = frozenset(str(status) for status in ENDED)
 
 
@@ -59,6 +60,7 @@ class JournalHub:
         self._names: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._lock = Lock()
         self._changes: deque[JobChange] = deque(maxlen=KEPT)
+        self._blocks: OrderedDict[tuple[str, int], list[JobChange]] = OrderedDict()
         self._stopped = Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
@@ -136,13 +138,28 @@ class JournalHub:
         return number_of(self._registry.store.end_offset())
 
     def read(self, number: int) -> list[JobChange]:
-        """A page of changes after this number, from the journal. It blocks."""
-        found = list[JobChange]()
-        for entry in self._registry.store.entries(str(number) if number else None):
-            found.append(self._change_of(entry))
-            if len(found) == READ_PAGE:
-                break
+        """Some changes after this number, from the journal; none at its end. It blocks."""
+        block = self._block(number - number % BLOCK)
+        return [change for change in block if change.number > number] or self._read(number)
+
+    def _block(self, start: int) -> list[JobChange]:
+        """The entries start + 1 to start + BLOCK, as far as there are any."""
+        key = (self.epoch, start)
+        with self._lock:
+            known = self._blocks.get(key)
+        if known is not None:
+            return known
+        found = [change for change in self._read(start) if change.number <= start + BLOCK]
+        if found and found[-1].number == start + BLOCK:  # no entry appears before one that was read
+            with self._lock:
+                self._blocks[key] = found
+                while len(self._blocks) > BLOCKS_KEPT:
+                    self._blocks.popitem(last=False)
         return found
+
+    def _read(self, number: int) -> list[JobChange]:
+        entries = self._registry.store.entries(str(number) if number else None)
+        return [self._change_of(entry) for entry in islice(entries, BLOCK)]
 
     # -- the thread ----------------------------------------------------------------------------------------------------
 

@@ -65,7 +65,7 @@ async def _answer(server: Server, request: HttpRequest) -> Response:
 
 async def _respond(server: Server, request: HttpRequest, viewer: Viewer, message: Request) -> Response:
     if message.method == "initialize":
-        return _json(result_message(message.id, handshake(message.params)[1]))
+        return _json(result_message(message.id, handshake(message.params, can_subscribe=False)[1]))
     if message.method == "ping" and "_meta" not in message.params:
         return _json(result_message(message.id, {}))
     client = client_of_request(message, request.headers)

@@ -133,7 +133,7 @@ class Exclusive(StoreCase):
         assert f"Job {first} runs under the same exclusive key 'gpu'" in " ".join(registry.explain(second)[1])
         assert "exclusive" not in " ".join(registry.explain(first)[1])
 
-    def test_a_key_that_waits_for_its_start_time_or_for_another_holds_nobody(
+    def test_a_key_that_waits_for_its_start_time_or_for_another_blocks_no_job(
         self, registry: Registry, clock: FakeClock
     ) -> None:
         (later,) = register_jobs(registry, exclusive="gpu", due_ms=clock.now().wall_ms + 60_000)

@@ -228,7 +228,7 @@ class Registrations(StoreCase):
             job.number for job in store.select(Query(statuses=frozenset({Status.PENDING})))
         )
 
-    def test_a_job_that_nobody_registered_is_unknown(self, registry: Registry, store: Store) -> None:
+    def test_an_unregistered_job_is_unknown(self, registry: Registry, store: Store) -> None:
         register_jobs(registry)
         before = snapshot(store)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from threading import Event, Thread
 
-from mam.errors import MamError
+from mam.errors import MamError, StoreUnavailable
 from mam.jobs.question import DENY
 from mam.work.asking.finding import find_asker
 from mam.work.asking.port import Decision
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from mam.jobs.question import Draft
     from mam.work.asking.port import Asker
     from mam.work.drivers.lines import Printer
+
+
+GONE_SECONDS = 60.0
+"""How long a driver waits for its end when its worker is gone; longer than a keeper takes."""
 
 
 class Asking:
@@ -33,6 +37,11 @@ class Asking:
         self._printer.line(asked_line(call, draft))
         try:
             decision = self._asker().decide(draft, lambda: self._over.is_set() or is_over())
+        except StoreUnavailable as error:
+            # The worker is gone, so this process tree is about to end. Until then, the model must not read a refusal:
+            # it would go on without what the next attempt asks for again.
+            self._over.wait(GONE_SECONDS)
+            decision = Decision(outcome=DENY, reason=f"mam could not ask: {error}")
         except MamError as error:
             decision = Decision(outcome=DENY, reason=f"mam could not ask: {error}")
         self._printer.line(answered_line(call, draft, decision))

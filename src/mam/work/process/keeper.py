@@ -184,7 +184,7 @@ class Keeper:
             poll.register(tee, select.POLLOUT)
         ready = {descriptor for descriptor, _ in poll.poll(self._poll_timeout())}
         if self._signal_pipe.fileno() in ready and self._got_end_signal():
-            self.end(_WORKER_GONE_GRACE, "the keeper was told to end")
+            self.end(_WORKER_GONE_GRACE, "the keeper was asked to end")
         if self._channel.fileno() in ready:
             self._listen()
         for pump in self._pumps:
