@@ -99,6 +99,13 @@ def test_a_completed_job_shows_whether_it_was_verified(checked: bool | None, unc
     assert ("unchecked" in said) == unchecked
 
 
+@pytest.mark.parametrize("status", [Status.COMPLETED, Status.ERROR, Status.CANCELLED])
+def test_an_ended_job_names_the_host_if_it_is_another_one(status: Status) -> None:
+    job = in_status(status).replace(attempt=1, run={"host": "build7"})
+    assert "It ran on build7." in explain(job, NOW, ExplainContext(host="here"))
+    assert "build7" not in " ".join(explain(job, NOW, ExplainContext(host="build7")))
+
+
 def test_an_ended_job_shows_its_reason_and_how_to_retry() -> None:
     assert explain(in_status(Status.ERROR), NOW, ExplainContext()) == [
         f"It ended in error at {NOW.second}: broken.",

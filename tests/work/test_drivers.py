@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillWaits
 from typing import TYPE_CHECKING, Any
@@ -458,3 +462,24 @@ def test_a_driver_without_a_worker_refuses_nothing_until_its_end(
         assert "answered" not in capfd.readouterr().out
         asking.close()
         assert decision.result().is_undecided
+
+
+def test_a_driver_outlives_sigterm_so_that_its_agent_ends_first(tmp_path: Path) -> None:
+    """A keeper sends it to both. If the stdin of Claude Code closes, it takes its question for refused and goes on."""
+    os.mkfifo(tmp_path / "gate")
+    agent = tmp_path / "agent"
+    agent.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.stdin.readline()\nprint('{{}}', flush=True)\n"
+        f"open({str(tmp_path / 'gate')!r}).read()\nprint('[1]', flush=True)\n"
+    )
+    agent.chmod(0o700)
+    words = [sys.executable, "-m", "mam.work.drivers.claude_code", str(agent)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
+        assert driver.stdin is not None
+        assert driver.stdout is not None
+        driver.stdin.close()
+        assert driver.stdout.readline() == b"{}\n"
+        driver.send_signal(signal.SIGTERM)
+        (tmp_path / "gate").write_text("")
+        assert driver.stdout.readline() == b"[1]\n"
+    assert driver.returncode == 0

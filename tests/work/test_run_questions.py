@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import termios
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.cli.terminal import CTRL_C, Terminal
+from tests.cli.terminal import CTRL_C, CTRL_Z, Terminal
 from tests.waiting import await_that
 from tests.work.asking_programs import PROGRAMS
 from tests.work.worker_commands import ended, no_process_left, plain_fixture
@@ -78,6 +79,35 @@ def test_a_key_that_was_typed_before_the_question_does_not_answer_it(plain: Mam,
         terminal.type("d")
         assert terminal.ended() == 0
     assert only_job(plain)["questions"][0]["answer"] == "deny"
+
+
+def test_ctrl_z_gives_the_shell_its_terminal_back_and_fg_continues(plain: Mam, tmp_path: Path) -> None:
+    agent = installed("codex", plain, tmp_path)
+    env = {**plain.env, "PS1": "ready> ", "ENV": "", "PYTHON": sys.executable}
+    with Terminal(["/bin/sh", "-i"], plain.here, env, columns=90) as terminal:
+        terminal.shows("ready>")
+        terminal.type(f'"$PYTHON" -m mam run "do it" --agent {agent}\n')
+        terminal.shows(KEYS)
+        terminal.type(CTRL_Z)
+        terminal.until(lambda: terminal.raw.endswith(b"ready> "), "the shell does not come back")
+        terminal.type("stty -a | grep -o ' icanon'; echo do''ne a\n")
+        terminal.shows("done a", "icanon")
+        assert plain("questions", "--json").json
+        terminal.type("fg\n")
+        terminal.until(lambda: not _is_cooked(terminal), "it does not read keys again")
+        terminal.type("a")
+        terminal.shows("completed")
+        terminal.until(lambda: terminal.raw.endswith(b"ready> "), "the shell does not come back")
+        assert terminal.settings == terminal.before
+        terminal.type("exit\n")
+        terminal.ended()
+
+
+def _is_cooked(terminal: Terminal) -> bool:
+    """Whether it gives whole lines to programs, and no single keys."""
+    flags = terminal.settings[3]
+    assert isinstance(flags, int)
+    return bool(flags & termios.ICANON)
 
 
 def test_an_answer_from_elsewhere_removes_the_keys(plain: Mam, tmp_path: Path) -> None:

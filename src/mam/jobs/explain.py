@@ -71,7 +71,7 @@ def explain(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
         return _waiting(job, moment)
     if job.status is RUNNING:
         return _running(job, moment, around.last_event)
-    return _ended(job)
+    return _ended(job, around)
 
 
 def hindrances(job: Job, moment: Moment, around: ExplainContext) -> list[str]:
@@ -203,15 +203,17 @@ def _as_sentence(text: str) -> str:
     return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
-def _ended(job: Job) -> list[str]:
+def _ended(job: Job, around: ExplainContext) -> list[str]:
+    where = [] if job.host in (None, around.host) else [f"It ran on {job.host}."]
     if job.status is COMPLETED:
         why = "its artifacts were not verified" if job.expected_artifacts else "it expected no artifacts"
         checked = "" if job.checked else f" (unchecked: {why})"
-        return [f"It completed at {job.ended_at or job.updated_at}{checked}."]
+        return [f"It completed at {job.ended_at or job.updated_at}{checked}.", *where]
     # Some reasons end with a full stop.
     why = f": {job.reason.removesuffix('.')}" if job.reason and job.reason != job.status else ""
     return [
         f"It {in_words(job.status)} at {job.ended_at or job.updated_at}{why}.",
+        *where,
         f"`mam retry {job.job_id[:8]}` registers it again as a new job.",
     ]
 

@@ -1,7 +1,7 @@
 """Show the jobs, newest first.
 
 In a pipe: id, status, agent, label, created_at and the first line of the prompt, separated by tabs. When --limit omits
-jobs, the last line (on stderr) reports this. A terminal shows the host of each job if they ran on several. --json
+jobs, the last line (on stderr) reports this. A terminal shows the host of each job if one ran elsewhere. --json
 prints every job and ignores --limit. With --everywhere the first column is the store; with --json, each store holds its
 jobs.
 """

@@ -17,7 +17,7 @@ from mam.work.drivers.claude_requests import (
     questions_of,
     questions_reply,
 )
-from mam.work.drivers.json_lines import JsonLinesProgram
+from mam.work.drivers.json_lines import JsonLinesProgram, outlive_sigterm
 from mam.work.drivers.lines import Printer
 from mam.work.reports.report import get_path
 
@@ -78,6 +78,7 @@ class ClaudeTurn:
 
 
 def main(words: list[str]) -> int:
+    outlive_sigterm()
     program, *args = words
     brief = sys.stdin.buffer.read().decode(errors="replace")
     claude = JsonLinesProgram([program, *ARGS, *args])

@@ -128,6 +128,12 @@ class JsonLinesProgram:
         return self._process.wait()
 
 
+def outlive_sigterm() -> None:
+    """SIGTERM reaches the agent too. A driver that ended first would close the agent's stdin, which some agents take
+    for a refusal, after which they go on. A handler, unlike SIG_IGN, is not inherited."""
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+
+
 def end_group(process: subprocess.Popen[bytes]) -> None:
     """Ends a program and its children, which have one process group. Some launchers ignore SIGTERM themselves."""
     for number in (signal.SIGTERM, signal.SIGKILL):
