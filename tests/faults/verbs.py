@@ -69,7 +69,6 @@ ELSEWHERE = {
     "apply": "work/test_apply.py",
     "run": "work/test_run_command.py",
     "serve": "serve/test_process.py",
-    "push": "push/test_push_command.py",
     "token revoke": "serve/test_token_verbs.py",
     "rebuild": "faults/test_kills.py",
     "subscribe": "bus/test_subscribe_all.py",
@@ -100,5 +99,6 @@ SAME = {
     "config edit": "config set",
     "publish_event": "publish",
     "job_subscriber": "subscribe",
+    "push": "token revoke",
 }
 """Verbs that write the same as another verb, by the same function."""

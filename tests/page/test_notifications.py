@@ -85,6 +85,14 @@ def test_without_https_a_sentence_says_what_to_do(visitor: Visitor) -> None:
     assert "only over HTTPS" in answer.text()
 
 
+def test_the_page_can_be_installed(visitor: Visitor) -> None:
+    page = visitor.open("/")
+    tools = page.context.new_cdp_session(page)
+    assert tools.send("Page.getAppManifest")["errors"] == []
+    errors = [one["errorId"] for one in tools.send("Page.getInstallabilityErrors")["installabilityErrors"]]
+    assert errors == ["in-incognito"], "the browser of a test keeps nothing, which is the only hindrance"
+
+
 class Worker:
     """The service worker of a page, at the protocol of the browser's developer tools."""
 

@@ -1,4 +1,4 @@
-"""Every command that uses the store works behind PgBouncer, in both modes of its pools."""
+"""The commands that use the store work behind PgBouncer, in both modes of its pools."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.__main__ import UNLISTED_VERBS, VERBS
 from tests.bus.conftest import Tracked
 from tests.bus.mosquitto import Mosquitto, Reader
 from tests.cli.command import finish
@@ -27,24 +26,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.external
 
-LOCAL = {
-    "adopt", "apply", "broker", "completion", "config", "demo", "doctor", "hook", "inbox", "migrate", "plugin",
-    "rebuild", "service", "skill", "trust", "watch", "where", "workspaces",
-}  # fmt: skip
-"""They use no store, or no other part of it than the commands here, or have tests of their own on PostgreSQL."""
-
-
-class RecordingMam(Tracked):
-    """Notes the verbs that ran."""
-
-    def __init__(self, here: Path, home: Path) -> None:
-        super().__init__(here, home)
-        self.verbs: set[str] = set()
-
-    def _argv(self, words: tuple[str, ...]) -> list[str]:
-        self.verbs.add(words[0])
-        return super()._argv(words)
-
 
 @pytest.fixture(scope="module")
 def pooler(server: PrivateServer) -> Iterator[Pooler]:
@@ -60,31 +41,16 @@ def broker(tmp_path: Path) -> Iterator[Mosquitto]:
     broker.stop()
 
 
-@pytest.fixture
-def mam(tmp_path: Path) -> Iterator[RecordingMam]:
+@pytest.fixture(params=["session", "transaction"])
+def mam(request: pytest.FixtureRequest, pooler: Pooler, server: PrivateServer, tmp_path: Path) -> Iterator[Mam]:
+    server.empty_database()
     for name in ("project", "home"):
         (tmp_path / name).mkdir()
-    mam = RecordingMam(tmp_path / "project", tmp_path / "home")
+    mam = Tracked(tmp_path / "project", tmp_path / "home")
+    mam.env["MAM_STORE"] = pooler.url(request.param)
+    assert mam("init").code == 0
     yield mam
     mam.end_all()
-
-
-@pytest.mark.parametrize("mode", ["session", "transaction"])
-def test_every_command_works(
-    mam: RecordingMam, pooler: Pooler, server: PrivateServer, mode: str, gate: Gate, broker: Mosquitto
-) -> None:
-    server.empty_database()
-    mam.env["MAM_STORE"] = pooler.url(mode)
-    assert mam("init").code == 0
-    _check_acts(mam)
-    _check_questions(mam)
-    _check_waiting(mam)
-    _check_worker(mam, gate)
-    _check_relay(mam, broker)
-    _check_server(mam)
-    _check_tools(mam)
-    assert _ok(mam("prune", "--older-than", "0s")).out
-    assert {*VERBS} - {*UNLISTED_VERBS, "admin"} - LOCAL == mam.verbs | {"serve", "mcp"}
 
 
 def _ok(ran: Ran) -> Ran:
@@ -99,7 +65,7 @@ def _claimed(mam: Mam, *words: str) -> str:
     return job
 
 
-def _check_acts(mam: Mam) -> None:
+def test_acts_and_readers(mam: Mam) -> None:
     job = _claimed(mam)
     _ok(mam("heartbeat", job, "--attempt", "1"))
     _ok(mam("publish", job, "progress", "--attempt", "1"))
@@ -125,12 +91,11 @@ def _check_acts(mam: Mam) -> None:
     for reader in ("show", "explain", "logs", "get"):
         assert "no" in _ok(mam(reader, failed)).out
     assert len(mam("list", "--json").json) == 4
-    for reader in ("stats", "workers"):
-        _ok(mam(reader))
-    _ok(mam("agents", "list"))
+    for words in (("stats",), ("workers",), ("agents", "list"), ("prune", "--older-than", "0s")):
+        _ok(mam(*words))
 
 
-def _check_questions(mam: Mam) -> None:
+def test_questions(mam: Mam) -> None:
     job = _claimed(mam)
     asking = mam.start("ask", "Which?", "--choice", "a", "--job", job, "--attempt", "1", "--wait")
     await_that(lambda: "Which?" in mam("questions").out, "the question is not listed")
@@ -141,7 +106,7 @@ def _check_questions(mam: Mam) -> None:
     _ok(mam("complete", job, "--attempt", "1"))
 
 
-def _check_waiting(mam: Mam) -> None:
+def test_waiting(mam: Mam) -> None:
     job = mam.register("work", "-s", "waiting")
     reading = mam.start("subscribe", job, "--json", "--timeout", "0", "--idle-timeout", "0")
     waiting = mam.start("wait", job)
@@ -152,7 +117,7 @@ def _check_waiting(mam: Mam) -> None:
     assert [json.loads(line)["event"] for line in finish(reading).out.splitlines()] == ["completed"]
 
 
-def _check_worker(mam: Mam, gate: Gate) -> None:
+def test_a_worker_and_what_it_leaves(mam: Mam, gate: Gate) -> None:
     subprocess.run([program("git"), "init", "-q"], cwd=mam.here, check=True)
     job = mam.register(f"echo one; {gate.wait}; echo two >made.txt", "--artifact", "made.txt")
     worker = mam.start("worker", "-s", "shell")
@@ -168,7 +133,7 @@ def _check_worker(mam: Mam, gate: Gate) -> None:
     assert b"hello" in _ok(mam("run", "echo hello", "--agent", "shell")).stdout
 
 
-def _check_relay(mam: Mam, broker: Mosquitto) -> None:
+def test_a_relay(mam: Mam, broker: Mosquitto) -> None:
     job = mam.register("work", "-s", "relay")
     reader = Reader(broker, topic=f"python/mqtt/jobs/{job}/events")
     _ok(mam("complete", job))
@@ -177,7 +142,7 @@ def _check_relay(mam: Mam, broker: Mosquitto) -> None:
     assert '"event":"completed"' in reader.take(1)[0]
 
 
-def _check_server(mam: Mam) -> None:
+def test_the_server(mam: Mam) -> None:
     token = mam("token", "create", "t", "--scope", "admin").line
     with server_process(mam) as server, server.client(token) as client, client.stream("GET", "/events") as events:
         lines = events.iter_lines()
@@ -190,7 +155,7 @@ def _check_server(mam: Mam) -> None:
         assert any(job in line for line in lines if line.startswith("data:"))
 
 
-def _check_tools(mam: Mam) -> None:
+def test_the_tools_for_agents(mam: Mam) -> None:
     with mcp(mam) as client:
         job = client.call("submit", prompt="p", agent="codex", label="tools")["job_id"]
         assert client.call("wait", ids=[job], seconds=0.1)

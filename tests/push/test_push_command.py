@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mam.access.credentials import create_token, open_session
+from mam.access.credentials import create_token, find_viewer, open_session
 from mam.access.grant import check_grant
 from mam.access.subscriptions import subscribe
-from mam.access.viewer import Viewer
 from mam.config.settings import Config
+from mam.jobs.credential import SESSION
 from mam.location.stores import open_store, parse_address
 
 pytest.importorskip("http_ece", reason="the extra `push` is not installed")
@@ -27,8 +27,8 @@ def subscribed(mam: Mam, browser: PushedBrowser) -> tuple[str, str]:
     store = open_store(parse_address(mam("where").line, "the test"), Config())
     grant = check_grant(["read"])
     create_token(store, "phone", grant)
-    session = open_session(store, "phone").credential
-    viewer = Viewer(name="phone", grant=grant, token="phone", session=session.name)
+    viewer = find_viewer(store, open_session(store, "phone").secret, SESSION)
+    assert viewer is not None
     key = public_key(store)
     name = subscribe(store, viewer, **browser.subscription(key)).name
     store.close()

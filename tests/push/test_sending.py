@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mam import questions
-from mam.access.credentials import close_session, create_token, open_session, revoke_token
+from mam.access.credentials import close_session, create_token, find_viewer, open_session, revoke_token
 from mam.access.grant import check_grant
 from mam.access.subscriptions import Subscription, subscribe, subscriptions, viewer_of_subscription
-from mam.access.viewer import Viewer
 from mam.audit.sync import AuditLog
 from mam.errors import BadInput, NotAllowed
-from mam.jobs.credential import PUSH
+from mam.jobs.credential import PUSH, SESSION
 from mam.jobs.notices import WAITS
 from mam.jobs.question import Draft
 from mam.jobs.question_acts import Answer
@@ -59,8 +58,8 @@ class World:
     def subscribe(self, browser: PushedBrowser, scopes: str, token: str = "phone") -> Subscription:
         grant = check_grant(scopes.split(","))
         create_token(self.store, token, grant)
-        session = open_session(self.store, token).credential
-        viewer = Viewer(name=token, grant=grant, token=token, session=session.name)
+        viewer = find_viewer(self.store, open_session(self.store, token).secret, SESSION)
+        assert viewer is not None
         return subscribe(self.store, viewer, **browser.subscription(self.key))
 
     def job(self, prompt: str = "work with a secret") -> Job:

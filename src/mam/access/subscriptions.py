@@ -7,7 +7,7 @@ import base64
 import binascii
 from urllib.parse import urlsplit
 
-from mam.access.credentials import digest_of
+from mam.access.credentials import digest_of, owner_of
 from mam.access.grant import ANSWER, READ, SUBMIT, parse_grant
 from mam.access.viewer import Viewer
 from mam.errors import BadInput, NotAllowed, NotLoggedIn, Refused
@@ -57,7 +57,7 @@ def subscribe(store: Store, viewer: Viewer, *, endpoint: str, p256dh: str, auth:
     digest = digest_of(endpoint)
     store.drop_credential(PUSH, digest[:12])
     kept = Credential(
-        kind=PUSH, name=digest[:12], digest=digest, parent=viewer.token, made_ms=store.clock.now().wall_ms,
+        kind=PUSH, name=digest[:12], digest=digest, parent=viewer.name, made_ms=store.clock.now().wall_ms,
         expires_ms=None if session is None else session.expires_ms,
         grant={"endpoint": endpoint, "p256dh": p256dh, "auth": auth, "key": key, "session": viewer.session},
     )  # fmt: skip
@@ -81,7 +81,7 @@ def subscriptions(store: Store) -> list[Subscription]:
 
 def subscriptions_of(store: Store, viewer: Viewer) -> list[Subscription]:
     """Those of the viewer's token; all of them for an administrator."""
-    return [one for one in subscriptions(store) if viewer.grant.is_admin or one.token == viewer.token]
+    return [one for one in subscriptions(store) if viewer.grant.is_admin or one.token == viewer.name]
 
 
 def own_subscription(store: Store, viewer: Viewer, name: str) -> Subscription:
@@ -101,7 +101,7 @@ def viewer_of_subscription(store: Store, one: Subscription) -> Viewer | None:
     token = next((token for token in store.credentials(TOKEN) if token.name == one.token), None)
     if token is None or not token.is_live(now_ms):
         return None
-    return Viewer(name=token.name, grant=parse_grant(token.grant), token=token.name, session=one.session)
+    return Viewer(name=token.name, grant=parse_grant(token.grant), token=owner_of(token), session=one.session)
 
 
 def _subscription(kept: Credential) -> Subscription:
