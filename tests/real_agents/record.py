@@ -24,7 +24,7 @@ from tests.real_agents.alone import is_alone
 from tests.real_agents.homes import CLIS, environment
 from tests.real_agents.model_server import ModelServer
 from tests.unit.jobs import running
-from tests.work.agent_facts import AGENT_FACTS
+from tests.work.agent_facts import AGENT_FACTS, scenes_of
 from tests.work.replay import KEPT
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def main() -> None:
     os.environ["PATH"] = f"{CLIS}:{os.environ['PATH']}"
     codes = {}
     for agent in CODING_AGENTS:
-        for scene in SCENES:
+        for scene in scenes_of(agent):
             codes[f"{agent}-{scene}"] = _record(agent, scene, {})
         _record_help(agent)
     codes["claude-code-plan_limit"] = _record("claude-code", "limit", OAUTH, name="claude-code-plan_limit")
@@ -119,8 +119,7 @@ def _launch(
         job = job.replace(run={"host": os.uname().nodename, "place": here, "agent": about})
     launch = adapter.launch(job, prompt, WorkDir(path=here, kind="workdir"), "")
     assert launch is not None
-    assert launch.stdin is not None
-    return list(launch.argv), launch.env, launch.stdin
+    return list(launch.argv), launch.env, launch.stdin or b""
 
 
 def _scrubbed(text: bytes, folder: str) -> bytes:

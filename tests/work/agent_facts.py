@@ -1,7 +1,7 @@
 """What the tests of adapters and readers know about each coding agent, one row for each.
 
-A new agent needs a row here and the recordings of `SCENES`. `test_agent_table.py` reports both; the other tests run for
-an agent as soon as it has them.
+A new agent needs a row here and its recordings. `test_agent_table.py` reports both; the other tests run for an agent as
+soon as it has them. A test of what some agents cannot do takes one of the lists at the end of this file.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mam.agent_table import CODING_AGENTS
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SCENES = ("text", "write", "denied", "limit", "overload", "logged_out", "unpaid", "declined", "gone", "cut")
-"""The names of the recordings that every agent has; `tests/real_agents/record.py` says how they are made."""
+"""The names of the recordings; `tests/real_agents/record.py` says how they are made."""
 
 
 @dataclass(frozen=True)
 class AgentFacts:
     permissions: dict[str, str]
-    """What each permission of mam becomes, as a part of the command line or of a variable."""
+    """What each permission of mam becomes, as a part of the command line or of a variable; empty if it has none."""
     option: str
-    """An option that mam always passes."""
+    """An option that mam always passes and the user may not."""
     limited: Callable[[float], dict[str, object]]
     """The recording of a usage limit that ends in so many seconds."""
     empty_step: bytes
@@ -35,12 +35,33 @@ class AgentFacts:
     answer: bytes
     """Output with an answer of the model."""
     unknown_session: str
-    """The id of a session that does not exist, in the form of this agent's ids."""
+    """The id of a session that does not exist, in the form of this agent's ids; empty if it cannot resume one."""
     answer_cost: float
     """What one answer of the scripted model costs in US dollars."""
     prints_cost: bool = True
     prints_denials: bool = True
     prints_changes: bool = True
+    reads_stdin: bool = True
+    """Whether it reads the brief from stdin; otherwise the brief is its last argument."""
+    takes_model: bool = True
+    """Whether it has the option `--model`."""
+    tokens: dict[str, int] = field(default_factory=lambda: {"input": 200, "cached": 22, "output": 44})
+    """What the turn of the recording `write` took."""
+
+    @property
+    def has_permissions(self) -> bool:
+        return bool(self.permissions)
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it names its session, so that the next attempt can resume it."""
+        return bool(self.unknown_session)
+
+    def brief_in(self, call: dict[str, object]) -> str:
+        """What the agent got as its brief; `call` is of a `Replay`."""
+        argv = call["argv"]
+        assert isinstance(argv, list)
+        return str(call["stdin"] if self.reads_stdin else argv[-1])
 
 
 def _limited_claude(seconds: float) -> dict[str, object]:
@@ -112,13 +133,23 @@ AGENT_FACTS = {
 }
 
 
+def scenes_of(agent: str) -> list[str]:
+    """Without permissions, nothing is denied; without sessions, none is gone."""
+    facts = AGENT_FACTS.get(agent)
+    cannot = {"denied": facts and not facts.has_permissions, "gone": facts and not facts.resumes}
+    return [scene for scene in SCENES if not cannot.get(scene)]
+
+
 def missing_recordings(agent: str) -> list[str]:
-    names = [f"{agent}.help.json", *(f"{agent}-{scene}{end}" for scene in SCENES for end in (".out", ".err"))]
+    names = [f"{agent}.help.json", *(f"{agent}-{scene}{end}" for scene in scenes_of(agent) for end in (".out", ".err"))]
     return [name for name in names if not (KEPT / name).exists()]
 
 
 TESTED = [name for name in CODING_AGENTS if name in AGENT_FACTS and not missing_recordings(name)]
 """The agents for which the tests have all that they need."""
+PERMITTED = [name for name in TESTED if AGENT_FACTS[name].has_permissions]
+RESUMING = [name for name in TESTED if AGENT_FACTS[name].resumes]
+WITH_MODELS = [name for name in TESTED if AGENT_FACTS[name].takes_model]
 
 
 def agent_of(recording: str) -> str:

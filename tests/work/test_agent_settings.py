@@ -12,7 +12,7 @@ from mam.config.settings import Config
 from mam.errors import BadConfig, BadInput
 from mam.stores.memory import MemoryStore
 from tests.unit.jobs import pending
-from tests.work.agent_facts import TESTED
+from tests.work.agent_facts import AGENT_FACTS, TESTED, WITH_MODELS
 from tests.work.replay import PROGRAMS, recorded
 from tests.work.worker_harness import Harness
 
@@ -63,29 +63,42 @@ def started(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_settings_of_an_agent_reach_it_and_its_record(started: Started) -> None:
-    job = started.job({"model": "one", "args": ["--known", "x"], "env": {"REGION": "here"}})
+    job = started.job({"args": ["--known", "x"], "env": {"REGION": "here"}})
 
     assert job.status == "completed", job.reason
     argv = started.argv()
-    assert argv[argv.index("--model") + 1] == "one"
     assert argv[argv.index("--known") + 1] == "x"
     assert "REGION=here" in started.env()
     about = (job.run or {})["agent"]
-    assert (about["model"], about["args"], about["env"]) == ("one", ["--known", "x"], ["REGION"])
+    assert (about["args"], about["env"]) == (["--known", "x"], ["REGION"])
 
 
-def test_the_model_of_a_job_wins(started: Started) -> None:
-    job = started.job({"model": "one"}, model="two")
+@pytest.mark.parametrize("started", WITH_MODELS, indirect=True)
+@pytest.mark.parametrize(("of_job", "model"), [(None, "one"), ("two", "two")])
+def test_the_model_of_a_job_wins_over_that_of_the_settings(started: Started, of_job: str | None, model: str) -> None:
+    job = started.job({"model": "one"}, model=of_job)
 
+    assert job.status == "completed", job.reason
     argv = started.argv()
-    assert argv[argv.index("--model") + 1] == "two"
-    assert (job.run or {})["agent"]["model"] == "two"
+    assert argv[argv.index("--model") + 1] == model
+    assert (job.run or {})["agent"]["model"] == model
 
 
-@pytest.mark.parametrize(
-    ("word", "said"), [("--unknwon", "knows no option --unknwon"), ("--model=x", "mam sets --model")]
-)
-def test_what_the_agent_does_not_know_is_rejected_before_it_starts(started: Started, word: str, said: str) -> None:
+def test_an_option_that_the_agent_does_not_know_is_rejected_before_it_starts(started: Started) -> None:
+    rejects(started, "--unknwon", "knows no option --unknwon")
+
+
+def test_an_option_that_mam_sets_is_rejected_before_the_agent_starts(started: Started) -> None:
+    option = AGENT_FACTS[started.agent].option
+    rejects(started, f"{option}=x", f"mam sets {option}")
+
+
+@pytest.mark.parametrize("started", WITH_MODELS, indirect=True)
+def test_a_model_among_the_arguments_is_rejected_before_the_agent_starts(started: Started) -> None:
+    rejects(started, "--model=x", "mam sets --model")
+
+
+def rejects(started: Started, word: str, said: str) -> None:
     job = started.job({"args": [word]})
 
     assert job.status == "error"
@@ -93,8 +106,9 @@ def test_what_the_agent_does_not_know_is_rejected_before_it_starts(started: Star
     assert not started.is_started()
 
 
-def test_an_agent_without_models_rejects_one(tmp_path: Path) -> None:
-    job = Harness(MemoryStore(), tmp_path).ended("true", agent="shell", model="one")
+@pytest.mark.parametrize("agent", ["shell", *(name for name in TESTED if name not in WITH_MODELS)])
+def test_an_agent_without_models_rejects_one(agent: str, tmp_path: Path) -> None:
+    job = Harness(MemoryStore(), tmp_path).ended("true", agent=agent, model="one")
 
     assert job.status == "error"
     assert "takes no model" in str(job.reason)

@@ -11,6 +11,7 @@ from mam.jobs.resuming import carried, conversation_id, resumable_conversation
 from mam.work.brief import brief
 from tests.unit.jobs import running
 from tests.waiting import await_that
+from tests.work.agent_facts import AGENT_FACTS, RESUMING
 from tests.work.replay import Replay, recorded
 from tests.work.replay_fixtures import files_harness, replay
 from tests.work.worker_harness import Harness
@@ -22,6 +23,7 @@ def silent(agent: str) -> dict[str, object]:
     return recorded(f"{agent}-cut", out="", stays=True)
 
 
+@pytest.mark.parametrize("replay", RESUMING, indirect=True)
 def test_attempts_that_end_before_their_first_line_keep_the_conversation(replay: Replay, harness: Harness) -> None:
     agent = replay.agent
     replay.plays(recorded(f"{agent}-cut", stays=True), silent(agent), silent(agent), recorded(f"{agent}-write"))
@@ -42,8 +44,8 @@ def test_attempts_that_end_before_their_first_line_keep_the_conversation(replay:
     assert len(resumed) == 3
     for call in resumed:
         assert known in json.dumps(call["argv"])
-        assert "write the notes" not in str(call["stdin"])
-    assert "write the notes" in str(first["stdin"])
+        assert "write the notes" not in AGENT_FACTS[agent].brief_in(call)
+    assert "write the notes" in AGENT_FACTS[agent].brief_in(first)
 
 
 def _has_begun(harness: Harness, replay: Replay, job_id: str, attempt: int) -> bool:
