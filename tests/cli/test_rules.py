@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pytest
 from mam.cli.verbs.rules import SUBVERBS
 
 if TYPE_CHECKING:
-    from tests.cli.command import Mam
+    from tests.cli.command import Mam, Ran
 
 
 def test_rules_are_added_listed_and_tried(mam: Mam) -> None:
@@ -28,12 +29,14 @@ def test_rules_are_added_listed_and_tried(mam: Mam) -> None:
     ]
     (_, second, _) = mam("rules", "list", "--json").json
     assert (second["do"], second["argv"], second["reason"]) == ("deny", ["git", "push"], "use a branch")
-    assert mam("rules", "test", "--", "cd x; git push").line == "deny\trule 2: deny any agent any tool: git push …"
+    file = mam("config", "path").line
+    decided = mam("rules", "test", "--", "cd x; git push").line
+    assert decided == f"deny\trule 2: deny any agent any tool: git push …\t{file}"
     assert mam("rules", "test", "--", "git", "push", "--force").line.startswith("ask\trule 1")
     assert mam("rules", "test", "--", "git", "log").line == "ask\tno rule matches"
     assert mam("rules", "test", "--agent", "codex", "--", "git", "log").line.startswith("allow\trule 3")
     found = mam("rules", "test", "--agent", "codex", "--json", "--", "git log; x").json
-    assert found == {"do": "ask", "rule": None, "plain": False}
+    assert found == {"do": "ask", "rule": None, "file": None, "plain": False}
 
 
 def test_bad_rules_change_nothing(mam: Mam) -> None:
@@ -65,7 +68,7 @@ def test_an_agent_cannot_use_them(mam: Mam, verb: str, variable: str) -> None:
 
 
 def test_a_project_can_only_tighten(mam: Mam) -> None:
-    """Its rules count after `mam trust`, come before the user's, and never allow."""
+    """Its rules count after `mam trust`, where they are stricter than the user's, and never allow."""
     mam("init")
     mam.on_terminal("rules", "add", "allow", "--", "git")
     with open(mam.here / ".mam" / "config.toml", "w", encoding="utf-8") as file:
@@ -80,3 +83,62 @@ def test_a_project_can_only_tighten(mam: Mam) -> None:
     assert trusted.out.startswith("deny\trule 1")
     assert mam("rules", "test", "--tool", "Bash", "--", "make").out.startswith("ask")
     assert mam("rules", "test", "--", "git", "log").out.startswith("allow\trule 2")
+
+
+def test_rules_test_names_the_file_whose_rule_decides(mam: Mam) -> None:
+    """The project asks about what the user denies, and denies what the user asks about."""
+    mam("init")
+    mam("rules", "add", "deny", "--", "git", "push")
+    mam("rules", "add", "ask", "--", "npm")
+    project = mam.here / ".mam" / "config.toml"
+    project.write_text('[[rules]]\ndo = "ask"\nargv = ["git"]\n[[rules]]\ndo = "deny"\nargv = ["npm"]\n')
+    project.chmod(0o600)
+    assert mam("trust", ".mam/config.toml").code == 0
+    user = mam("config", "path").line
+    for command, do, number, file in (
+        ("git push", "deny", 3, user), ("git pull", "ask", 1, str(project)), ("npm ci", "deny", 2, str(project)),
+    ):  # fmt: skip
+        assert mam("rules", "test", "--json", "--", command).json == {
+            "do": do, "rule": number, "file": file, "plain": True,
+        }  # fmt: skip
+        assert mam("rules", "test", "--", command).line.endswith(f"\t{file}")
+
+
+# -- a script that holds its job without a worker ----------------------------------------------------------------------
+
+
+def asks(mam: Mam, job: str, command: str, *words: str, attempt: str = "1", token: str = "") -> Ran:
+    """It asks for the permission to run a command."""
+    given = ("--tool", "Bash", "--input", json.dumps({"command": command}))
+    return mam("ask", "May I?", *given, *words, MAM_JOB_ID=job, MAM_ATTEMPT=attempt, MY_TOKEN=token)
+
+
+def test_rules_decide_for_a_script_that_holds_its_job(mam: Mam) -> None:
+    assert mam("rules", "add", "deny", "--reason", "use a branch", "--", "git", "push").code == 0
+    assert mam.on_terminal("rules", "add", "allow", "--", "git").code == 0
+    job = mam.register()
+    assert mam("pick", "-s", "shell").line == job
+    denied = asks(mam, job, "git push", "--wait", "--timeout", "0")
+    assert (denied.code, denied.line, denied.stderr) == (0, "deny", "mam: use a branch\n")
+    assert asks(mam, job, "git log --author hunter2hunter2", token="hunter2hunter2").line == "allow"
+    assert mam("questions").out == ""
+    lines = [json.loads(line) for line in mam("logs", job, "--json").out.splitlines()]
+    first, second = [line for line in lines if line["event"] == "decided"]
+    assert (first["answer"], first["rule"]) == ("deny", "deny any agent any tool: git push …")
+    assert (second["answer"], second["what"]) == ("allow", "git log --author **************")
+    assert asks(mam, job, "git log; x").line == f"{job}.1", "a person decides this"
+    (question,) = mam("questions", "--json").json
+    assert question["deadline"]["seconds"] == 3600, "as for every permission"
+    asks(mam, job, "git push", attempt="2").failed(4, "ttempt 2")
+
+
+def test_a_script_asks_again_what_is_open(mam: Mam) -> None:
+    job = mam.register()
+    mam("pick", "-s", "shell")
+    again = ("ask", "Which?", "--job", job, "--attempt", "1")
+    assert mam(*again).line == f"{job}.1"
+    assert mam(*again).line == f"{job}.1"
+    mam("answer", job, "sqlite")
+    assert mam(*again).line == "sqlite"
+    mam("release", job, "--attempt", "1")
+    mam(*again).failed(4, "ttempt 1")

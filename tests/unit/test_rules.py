@@ -1,4 +1,5 @@
-"""Rules: the first match decides, and nothing that a shell could read otherwise is allowed."""
+"""Rules: the first match of each file counts, the strictest of these decides, and nothing that a shell could read
+otherwise is allowed."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 
 from mam.errors import BadInput
 from mam.jobs.question import PERMISSION, QUESTION, Draft
-from mam.jobs.rules import Rule, always_allowed, first_match, plain_words, rule_from_fields, sameness
+from mam.jobs.rules import Rule, always_allowed, deciding_rule, first_match, plain_words, rule_from_fields, sameness
 from tests.unit.jobs import running
 
 if TYPE_CHECKING:
@@ -33,6 +34,31 @@ def test_the_first_rule_that_matches_decides() -> None:
     assert chosen([GIT, NO_PUSH], bash("git push origin")) == "allow"
     assert chosen([NO_PUSH, GIT], bash("git log")) == "allow"
     assert chosen([NO_PUSH, GIT], bash("make")) is None
+
+
+@pytest.mark.parametrize(
+    ("project", "user", "decides"),
+    [
+        ("deny", "ask", "project"), ("deny", "allow", "project"), ("deny", None, "project"),
+        ("ask", "deny", "user"), ("ask", "allow", "project"), ("ask", None, "project"),
+        (None, "deny", "user"), (None, "ask", "user"), (None, "allow", "user"),
+        ("deny", "deny", "project"), ("ask", "ask", "project"), (None, None, None),
+    ],
+)  # fmt: skip
+def test_the_strictest_of_the_files_decides(project: str | None, user: str | None, decides: str | None) -> None:
+    files = [
+        [Rule(do=do, argv=("git",), reason=name)] if do else [] for name, do in (("project", project), ("user", user))
+    ]
+    found = deciding_rule(files, "claude-code", bash("git push"))
+    assert (None if found is None else found.reason) == decides
+
+
+def test_only_the_first_match_of_each_file_counts() -> None:
+    """A user allows a part of what a later rule of the same file denies; the project cannot bring that one in."""
+    push_only = [Rule(do="allow", argv=("git", "push")), Rule(do="deny", argv=("git",))]
+    elsewhere = [Rule(do="ask", argv=("npm",)), Rule(do="deny", agent="codex")]
+    assert deciding_rule([elsewhere, push_only], "claude-code", bash("git push")) is push_only[0]
+    assert deciding_rule([elsewhere, push_only], "codex", bash("git push")) is elsewhere[1]
 
 
 def test_a_rule_names_agent_tool_and_first_words() -> None:

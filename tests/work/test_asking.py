@@ -331,9 +331,12 @@ def test_a_file_that_no_hook_wrote_asks_nothing(
 def policy() -> Policy:
     return Policy(
         rules=lambda _workdir: (
-            Rule(do="deny", argv=("git", "push"), reason="use a branch"),
-            Rule(do="ask", argv=("git", "pull")),
-            Rule(do="allow", argv=("git",)),
+            (Rule(do="ask", argv=("git", "push")),),
+            (
+                Rule(do="deny", argv=("git", "push"), reason="use a branch"),
+                Rule(do="ask", argv=("git", "pull")),
+                Rule(do="allow", argv=("git",)),
+            ),
         ),
         secrets=("hunter2hunter2",),
     )
@@ -398,3 +401,13 @@ def test_an_old_attempt_gets_nothing_from_a_rule(registry: Registry, job: Job, p
     claimed(registry, registry.get(job.job_id))
     with pytest.raises(ClaimLost):
         WorkerAsker(registry, job.job_id, 1, job.claim_id, policy).decide(PUSH)
+
+
+def test_an_old_attempt_gets_no_answer_again(registry: Registry, job: Job) -> None:
+    asker = WorkerAsker(registry, job.job_id, 1, job.claim_id, Policy())
+    asker.open(DATABASE)
+    reply(registry, job, "sqlite")
+    assert asker.open(DATABASE).answer == "sqlite"
+    registry.release(job.job_id, attempt=1)
+    with pytest.raises(ClaimLost):
+        asker.open(DATABASE)

@@ -34,7 +34,8 @@ class Watched:
         self.files.now()
 
     def now(self, workdir: Path | None = None) -> list[str]:
-        return [f"{rule.do} {' '.join(rule.argv)}" for rule in self.files.now(str(workdir) if workdir else None)]
+        files = self.files.now(str(workdir) if workdir else None)
+        return [f"{rule.do} {' '.join(rule.argv)}" for rules in files for rule in rules]
 
 
 def test_a_rule_counts_as_soon_as_it_is_written(inside: Mam) -> None:

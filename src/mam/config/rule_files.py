@@ -47,14 +47,16 @@ class RuleFiles:
         self._user = self._project = _Read()
         self._problem: str | None = None
 
-    def now(self, workdir: str | None = None) -> tuple[Rule, ...]:
-        """In the order in which they are tried, for a job in this directory."""
+    def now(self, workdir: str | None = None) -> tuple[tuple[Rule, ...], ...]:
+        """Those of the project's file and those of the user's, for a job in this directory."""
         with self._lock:
             self._read_project()
             self._read_user()
-            found = (*self._project.rules, *self._user.rules)
+            project, user = self._project.rules, self._user.rules
             may_allow = self._problem is None
-        return found if may_allow and allows_in(workdir) else tuple(rule for rule in found if rule.do != ALLOW)
+        if not (may_allow and allows_in(workdir)):
+            user = tuple(rule for rule in user if rule.do != ALLOW)
+        return project, user
 
     def _read_user(self) -> None:
         try:

@@ -126,7 +126,8 @@ SETTINGS = (
     Setting(
         name="rules", kind=list,
         meaning="What agents may do without a person, or never: a table `[[rules]]` for each (`mam rules`). The first "
-        "that matches decides. Those of a project come first, and none of them allows anything.",
+        "that matches decides. If one of a project matches too, the stricter counts. No rule of a project allows "
+        "anything.",
     ),
     Setting(
         name="broker", kind=dict,

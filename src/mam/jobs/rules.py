@@ -1,4 +1,5 @@
-"""Rules that answer a permission before a person is asked: the first that matches decides. Pure.
+"""Rules that answer a permission before a person is asked. In each file of settings the first that matches counts, and
+the strictest of these decides. Pure.
 
 A rule names an agent, a tool and the first words of a command; what it does not name matches anything. `allow` is
 strict: it matches a command only if a shell would run exactly its words. `deny` and `ask` also look at each part of a
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 ASK = "ask"
 ACTIONS = (ALLOW, DENY, ASK)
+_STRICTEST_FIRST = (DENY, ASK, ALLOW)
 
 COMMAND = "command"
 """As the tool of a rule: every tool that runs a command. Agents have different names for theirs."""
@@ -94,8 +96,14 @@ def rule_from_fields(fields: object) -> Rule:
     return rule
 
 
+def deciding_rule(files: Iterable[Iterable[Rule]], agent: str, draft: Draft) -> Rule | None:
+    """The rule that decides about this permission, of those of each file; None if none does."""
+    found = [rule for rules in files if (rule := first_match(rules, agent, draft)) is not None]
+    return min(found, key=lambda rule: _STRICTEST_FIRST.index(rule.do), default=None)
+
+
 def first_match(rules: Iterable[Rule], agent: str, draft: Draft) -> Rule | None:
-    """The rule that decides about this permission; None if none does. Only permissions have rules."""
+    """The rule of one file that counts for this permission; None if none does. Only permissions have rules."""
     if draft.kind != PERMISSION:
         return None
     return next((rule for rule in rules if _matches(rule, agent, draft)), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from mam.agent_table import CODING_AGENTS
-from mam.config.rule_files import RuleFiles
 from mam.errors import AgentNotFound
 from mam.jobs.draft import HUMAN
 from mam.jobs.lease import LOCAL_SECONDS
@@ -14,7 +13,7 @@ from mam.machine.environment import agent_environment
 from mam.util.state_dir import make_private
 from mam.work.adapters import installed_agents, load_adapter
 from mam.work.asking.in_worker import WorkerAsker
-from mam.work.asking.policy import PERMISSION_SECONDS, Policy
+from mam.work.asking.policy import PERMISSION_SECONDS, policy_of
 from mam.work.door.server import Door, DoorServer
 from mam.work.host_checks import Backoff
 from mam.work.masking import known_secrets
@@ -84,11 +83,7 @@ class WorkerContext:
         self._environ = dict(os.environ)
         """Copied once: Python decodes every name and value at each access."""
         secrets = known_secrets(self._environ)
-        usual_seconds = PERMISSION_SECONDS if session is None else None
-        self._policy = Policy(
-            permission_seconds=config.questions.get("deadline_seconds", usual_seconds),
-            rules=rule_files(config, self.say_once).now, secrets=tuple(secrets),
-        )  # fmt: skip
+        self._policy = policy_of(config, secrets, self.say_once, PERMISSION_SECONDS if session is None else None)
         self.door_server = DoorServer(
             registry, logs_dir=logs_dir, max_depth=config.max_depth, grants=grants, policy=self._policy
         )  # fmt: skip
@@ -177,14 +172,6 @@ class WorkerContext:
         self.pid_file.close()
         if self.session is not None:
             self.session.close()
-
-
-def rule_files(config: Config, say: Callable[[str], None]) -> RuleFiles:
-    """The rules are read when the worker begins, before an agent can change a project's file."""
-    files = RuleFiles(say)
-    if config.rules:
-        files.now()
-    return files
 
 
 def children_grants(config: Config) -> Grants:

@@ -12,6 +12,8 @@ allow or deny.
 
 from __future__ import annotations
 
+import os
+
 from mam import questions
 from mam.cli.args.options import add_attempt, job_registry, own_fence, own_job
 from mam.cli.render.streams import print_json, print_row, print_text, say
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from mam.jobs.acts import Fence
     from mam.jobs.question import Question
     from mam.jobs.record import Job, Json
+    from mam.registry import Registry
 
     Wait = Callable[[float | None], Question]
 
@@ -114,5 +117,16 @@ def _ask(registry: AnyRegistry, job: Job, draft: Draft, fence: Fence) -> tuple[A
         except NotHere as refusal:
             registry = registry.open_store(refusal)
     store = registry
-    asked = questions.ask(store, job.job_id, draft, attempt=fence["attempt"] or 0, claim_id=fence["claim_id"])
+    asked = Asked(job=job, question=_open_at_store(store, job.job_id, draft, fence))
     return asked, lambda timeout: questions.wait_for_answer(store, asked, timeout, fence)
+
+
+def _open_at_store(store: Registry, job_id: str, draft: Draft, fence: Fence) -> Question:
+    """No worker runs this job, so the rules of this host decide here."""
+    from mam.config.settings import load_config
+    from mam.work.asking.in_worker import WorkerAsker
+    from mam.work.asking.policy import policy_of
+    from mam.work.masking import known_secrets
+
+    policy = policy_of(load_config(), known_secrets(os.environ), say)
+    return WorkerAsker(store, job_id, fence["attempt"] or 0, fence["claim_id"], policy).open(draft)

@@ -1,16 +1,17 @@
 """Show, add and try the rules that answer an agent's permissions.
 
-  list    print the rules in the order in which mam tries them
+  list    print the rules of each file, in the order in which mam tries them
   add     add a rule to your file of settings
-  test    print what the rules decide about a command, and which rule decides
+  test    print what the rules decide about a command, and which rule of which file decides
 
   mam rules add allow --agent claude-code -- git status
   mam rules add deny --reason "use a branch" -- git push
   mam rules test -- git push origin main
 
-The first rule that matches decides; without one, mam asks a person. A rule names an agent, a tool and the first words
-of a command; what it does not name matches anything. `allow` never matches a command with shell operators,
-substitutions or newlines. Only your own file may allow something. `mam config edit` changes or removes a rule.
+The first rule that matches decides; without one, mam asks a person. If rules of a trusted project match too, the
+stricter decision counts: deny, then ask, then allow. A rule names an agent, a tool and the first words of a command;
+what it does not name matches anything. `allow` never matches a command with shell operators, substitutions or
+newlines. Only your own file may allow something. `mam config edit` changes or removes a rule.
 """
 
 from __future__ import annotations

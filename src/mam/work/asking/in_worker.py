@@ -1,4 +1,5 @@
-"""The asker of a worker: it stores the question under the claim of the attempt. Doors and live sessions end here."""
+"""The asker of a worker: it stores the question under the claim of the attempt. Doors and live sessions end here, and
+so does `mam ask` of a script that holds its job without a worker."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from threading import Condition
 from mam import questions
 from mam.errors import AnswerTooLate, MamError
 from mam.jobs import question_acts
+from mam.jobs.acts import check_fence
 from mam.jobs.question import (
     ANSWERED,
     OPEN,
@@ -113,8 +115,9 @@ class WorkerAsker:
     def _asked_before(self, draft: Draft) -> Question | None:
         """The same question of this attempt: an agent that ended a command which waited for long runs it again."""
         digest = digest_of(draft)
-        known = questions_of(self._registry.store.get(self._job_id))
-        same = [one for one in known if one.attempt == self._attempt and one.digest == digest]
+        job = self._registry.store.get(self._job_id)
+        check_fence(job, self._attempt, self._claim_id)
+        same = [one for one in questions_of(job) if one.attempt == self._attempt and one.digest == digest]
         return next((one for one in reversed(same) if one.state in (OPEN, ANSWERED)), None)
 
     def find(self, number: int) -> Question:

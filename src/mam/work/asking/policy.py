@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from mam.config.rule_files import RuleFiles
 from mam.errors import UnknownJob
 from mam.jobs.question import ALLOW, ANSWERED, DENY, RULE, Question, digest_of
-from mam.jobs.rules import ASK, always_allowed, first_match
+from mam.jobs.rules import ASK, always_allowed, deciding_rule
 from mam.util.frozen import Frozen
 from mam.work.masking import Mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from mam.config.settings import Config
     from mam.jobs.question import Draft
     from mam.jobs.record import Job
     from mam.jobs.rules import Rule
@@ -30,10 +32,24 @@ _SHOWN = 500
 class Policy(Frozen):
     permission_seconds: float | None = PERMISSION_SECONDS
     """None: no deadline, for a live session, at which a person has all the time that the job has."""
-    rules: Callable[[str | None], Sequence[Rule]] | None = None
-    """The rules as they are now, for a job in this directory."""
+    rules: Callable[[str | None], Sequence[Sequence[Rule]]] | None = None
+    """The rules of each file as they are now, for a job in this directory."""
     secrets: tuple[str, ...] = ()
     """Values that the audit log must not contain."""
+
+
+def policy_of(
+    config: Config, secrets: Iterable[str], say: Callable[[str], None],
+    usual_seconds: float | None = PERMISSION_SECONDS,
+) -> Policy:  # fmt: skip
+    """The policy of this host. The rules are read now, before an agent can change a project's file."""
+    files = RuleFiles(say)
+    if config.rules:
+        files.now()
+    return Policy(
+        permission_seconds=config.questions.get("deadline_seconds", usual_seconds), rules=files.now,
+        secrets=tuple(secrets),
+    )  # fmt: skip
 
 
 class Verdict(Frozen):
@@ -48,7 +64,7 @@ class Verdict(Frozen):
 def verdict_of(registry: Registry, policy: Policy, job: Job, draft: Draft) -> Verdict | None:
     """None: a person has to decide. A rule that denies is stronger than `always`, which is stronger than one that
     asks."""
-    rule = first_match(policy.rules(job.workdir) if policy.rules else (), job.agent, draft)
+    rule = deciding_rule(policy.rules(job.workdir) if policy.rules else (), job.agent, draft)
     if rule is not None and rule.do == DENY:
         return Verdict(answer=DENY, rule=str(rule), reason=rule.reason)
     always = always_allowed(_chain(registry, job), draft)

@@ -19,7 +19,7 @@ There are three askers:
 
 - `DoorAsker` (at_door.py), in a process of the agent that has MAM_SOCKET: a hook, or a driver of the agent's protocol;
 - `WorkerAsker` (in_worker.py), in the worker: for an adapter that speaks the protocol there; `door.asker`.
-  The other two end here;
+  The other two end here, and so does `mam ask` of a script that holds its job by `mam pick`;
 - `SessionAsker` (at_session.py), in a hook of a live session: it waits on the session's directory and outlives workers.
 
 Rules of the user may decide at once; the agent then gets its decision without a person. `is_undecided` is true if no

@@ -1,4 +1,4 @@
-"""Print the rules in the order in which mam tries them.
+"""Print the rules of each file of settings, in the order in which mam tries them.
 
 In a pipe: number, do, agent, tool, words and file, separated by tabs.
 """
@@ -15,6 +15,7 @@ from mam.jobs.rules import rule_from_fields
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mam.cli.args.parser import Options, Parser
+    from mam.config.settings import Values
     from mam.jobs.rules import Rule
 
 
@@ -23,7 +24,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: Options) -> int:
-    found = list(enumerate(numbered_rules(), 1))
+    every = ((rule, file) for file, rules in rules_by_file() for rule in rules)
+    found = list(enumerate(every, 1))
     if options.json:
         print_json_array({"number": number, **rule.to_json(), "file": file} for number, (rule, file) in found)
         return 0
@@ -40,14 +42,17 @@ def run(options: Options) -> int:
     return 0
 
 
-def numbered_rules() -> list[tuple[Rule, str]]:
-    """Every rule that counts here, with its file."""
+def rules_by_file() -> list[tuple[str, list[Rule]]]:
+    """Every rule that counts here: those of the project's file and those of the user's."""
     project = find_project_file()
-    path = "" if project is None else project.path
     return [
-        *((rule_from_fields(fields), path) for fields in project_values().get("rules", [])),
-        *((rule_from_fields(fields), config_file()) for fields in user_values().get("rules", [])),
+        ("" if project is None else project.path, _rules_in(project_values())),
+        (config_file(), _rules_in(user_values())),
     ]
+
+
+def _rules_in(values: Values) -> list[Rule]:
+    return [rule_from_fields(fields) for fields in values.get("rules", [])]
 
 
 def _row(number: int, rule: Rule, file: str) -> tuple[str, ...]:

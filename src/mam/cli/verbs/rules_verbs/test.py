@@ -1,4 +1,4 @@
-"""Print what the rules decide about a command, and which rule decides; nothing runs.
+"""Print what the rules decide about a command, and which rule of which file decides; nothing runs.
 
   mam rules test -- git push origin main
   mam rules test --agent codex -- npm test
@@ -12,10 +12,10 @@ from __future__ import annotations
 import shlex
 
 from mam.cli.render.streams import print_json, print_row
-from mam.cli.verbs.rules_verbs.list import numbered_rules
+from mam.cli.verbs.rules_verbs.list import rules_by_file
 from mam.errors import BadInput
 from mam.jobs.question import PERMISSION, Draft
-from mam.jobs.rules import ASK, COMMAND, first_match, plain_words
+from mam.jobs.rules import ASK, COMMAND, deciding_rule, plain_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,12 +36,16 @@ def run(options: Options) -> int:
     line = words[0] if len(words) == 1 else shlex.join(words)
     given = {"command": line} if words else {}
     draft = Draft(kind=PERMISSION, text="a test", tool=options.tool or COMMAND, input=given)
-    rules = numbered_rules()
-    found = first_match([rule for rule, _ in rules], options.agent, draft)
-    number = None if found is None else next(at for at, (rule, _) in enumerate(rules, 1) if rule is found)
+    files = rules_by_file()
+    found = deciding_rule([rules for _, rules in files], options.agent, draft)
+    every = [(rule, file) for file, rules in files for rule in rules]
+    number, file = next(((at, file) for at, (rule, file) in enumerate(every, 1) if rule is found), (None, None))
     do = ASK if found is None else found.do
     if options.json:
-        print_json({"do": do, "rule": number, "plain": bool(given) and plain_words(given) is not None})
+        is_plain = bool(given) and plain_words(given) is not None
+        print_json({"do": do, "rule": number, "file": file, "plain": is_plain})
+    elif file is None:
+        print_row(do, "no rule matches")
     else:
-        print_row(do, "no rule matches" if found is None else f"rule {number}: {found}")
+        print_row(do, f"rule {number}: {found}", file)
     return 0
