@@ -117,7 +117,7 @@ def _worker(world: World, what: str) -> httpx.Response:
 
 
 def _revoked(world: World) -> httpx.Response:
-    old = "old-" + world.owner.partition(".")[0]  # without the digits of the token
+    old = f"old-{world.owner}".replace(".", "-")
     create_token(world.registry.store, old, EVERYTHING)
     return world.client.delete(f"/tokens/{old}")
 

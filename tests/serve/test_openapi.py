@@ -37,6 +37,7 @@ WITHOUT_ROUTE = {
         "admin",
         "hook",
         "rules",
+        "push",
     ),  # this host
     *("prune", "migrate", "adopt", "rebuild", "doctor"),  # maintenance
     *("config", "broker", "completion", "push"),  # settings; a browser subscribes on the page

@@ -30,9 +30,11 @@ def ref(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def text(limit: int, meaning: str, *, pattern: str | None = None) -> Json:
+def text(limit: int, meaning: str, *, pattern: str | None = None, example: str | None = None) -> Json:
+    """A long text that a body must have needs an example, or schemathesis finds no valid body."""
     made: Json = {"type": "string", "minLength": 1, "maxLength": limit, "description": meaning}
-    return {**made, "pattern": PLAIN_PATTERN if pattern is None else pattern}
+    made["pattern"] = PLAIN_PATTERN if pattern is None else pattern
+    return made if example is None else {**made, "examples": [example]}
 
 
 def name(meaning: str) -> Json:
@@ -104,5 +106,5 @@ LIMITS: Json = {
 }  # fmt: skip
 """The choices of a new job and of a continuation."""
 
-PROMPT = text(TEXT_LIMIT, "The task.", pattern=PROMPT_PATTERN)
+PROMPT = text(TEXT_LIMIT, "The task.", pattern=PROMPT_PATTERN, example="Tidy up the README.")
 REASON = text(REASON_LIMIT, "Why; for people.")

@@ -1,24 +1,19 @@
-"""Clients of prompt-valet against mam: the lines of its documents, typed with curl, and a client of each route."""
+"""A client of prompt-valet against mam, on each of its routes. test_curl.py types them."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
-from mam.config.settings import Config
 from mam.jobs.status import Status
 from mam.registry import Registry
 from mam.stores.memory import MemoryStore
 from mam.stores.sqlite.store import SqliteStore, create_sqlite_store
 from mam.util.clock import SystemClock
-from mam.work.state_dirs import output_path, work_directory
-from tests.serve.serving import serving
+from tests.serve.valet.listener import log_of, send, valet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,44 +21,11 @@ if TYPE_CHECKING:
 
     from tests.serve.serving import Serving
 
-REPOS = {"acme/shop": "/srv/shop", "acme/docs": "/srv/docs", "other/docs": "/srv/other-docs"}
-
-
-@contextmanager
-def valet(registry: Registry, **inbox: object) -> Iterator[tuple[Serving, httpx.Client]]:
-    """The second listener of a server, and a client of it that may do everything."""
-    config = Config(repos=REPOS, default_agent="codex", inbox=inbox)
-    with serving(registry, config=config, with_valet=True) as served:
-        assert served.valet_url is not None
-        auth = ("mam", served.token("admin", name="valet"))
-        with httpx.Client(base_url=f"{served.valet_url}/api/v1", auth=auth, timeout=60, trust_env=False) as client:
-            yield served, client
-
 
 @pytest.fixture
 def both() -> Iterator[tuple[Serving, httpx.Client]]:
     with valet(Registry(MemoryStore(SystemClock()))) as found:
         yield found
-
-
-def send(client: httpx.Client, text: str = "tidy up", **more: str) -> httpx.Response:
-    return client.post("/jobs", json={"repo": "shop", "branch": "main", "markdown_text": text, **more})
-
-
-def test_the_lines_of_the_documents_of_prompt_valet_work(both: tuple[Serving, httpx.Client]) -> None:
-    served, _client = both
-
-    def curl(path: str) -> object:
-        line = ["curl", "-sS", "-u", f"mam:{served.token('read')}", f"{served.valet_url}{path}"]
-        return json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
-
-    health = curl("/api/v1/healthz")
-    assert isinstance(health, dict)
-    assert health["status"] == "ok"
-    targets = curl("/api/v1/targets")
-    assert isinstance(targets, list)
-    assert [one["full_repo"] for one in targets] == ["acme/docs", "acme/shop", "other/docs"]
-    assert curl("/api/v1/jobs?state=running&limit=5") == {"jobs": []}
 
 
 def test_a_sent_prompt_is_a_job_under_the_id_that_the_answer_names(both: tuple[Serving, httpx.Client]) -> None:
@@ -256,9 +218,7 @@ def test_the_log_is_live_and_can_be_continued(tmp_path: Path) -> None:
         job_id = send(client).json()["job_id"]
         assert client.get(f"/jobs/{job_id}/log").status_code == 404
         served.registry.pick("inbox", owner="a test")
-        log = output_path(work_directory(served.registry.store.address), job_id, 1)
-        os.makedirs(os.path.dirname(log), exist_ok=True)
-        with open(log, "wb") as output, client.stream("GET", f"/jobs/{job_id}/log/stream") as stream:
+        with open(log_of(served, job_id), "wb") as output, client.stream("GET", f"/jobs/{job_id}/log/stream") as stream:
             lines = stream.iter_lines()
             output.write(b"first\nhalf")
             output.flush()

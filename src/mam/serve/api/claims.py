@@ -63,7 +63,7 @@ EVENT = record(
 QUESTION = record(
     {
         "kind": {"type": "string", "enum": list(KINDS), "description": "What is needed."},
-        "text": text(TEXT_LIMIT, "What a person reads.", pattern=PROMPT_PATTERN),
+        "text": text(TEXT_LIMIT, "What a person reads.", pattern=PROMPT_PATTERN, example="Which port?"),
         "tool": name("For a permission: the tool."),
         "input": {"type": "object", "description": "For a permission: its input.", "additionalProperties": True},
         "choices": several(text(1000, "A choice.", pattern=PROMPT_PATTERN), "The possible answers.", CHOICES_LIMIT),

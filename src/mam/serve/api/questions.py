@@ -18,7 +18,8 @@ QUESTION = Param(
 )  # fmt: skip
 GIVEN = record(
     {
-        "answer": text(TEXT_LIMIT, "allow, deny or always for a permission; otherwise a choice or a text."),
+        "answer": text(TEXT_LIMIT, "allow, deny or always for a permission; otherwise a choice or a text.",
+                       example="allow"),
         "digest": text(64, "The digest of the question that was shown; of another one the answer is refused.",
                        pattern="^[0-9a-f]{64}$"),
         "reason": REASON,
