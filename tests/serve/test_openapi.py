@@ -40,7 +40,7 @@ WITHOUT_ROUTE = {
         "push",
     ),  # this host
     *("prune", "migrate", "adopt", "rebuild", "doctor"),  # maintenance
-    *("config", "broker", "completion"),  # settings
+    *("config", "broker", "completion", "push"),  # settings; a browser subscribes on the page
     "status",  # `get`, and the reports of a claim
 }
 """Verbs that neither read nor write jobs, or that belong to one host."""
