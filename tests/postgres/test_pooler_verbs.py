@@ -123,6 +123,8 @@ def test_a_worker_and_what_it_leaves(mam: Mam, gate: Gate) -> None:
     worker = mam.start("worker", "-s", "shell")
     following = mam.start("output", job, "--follow")
     await_that(lambda: mam("output", job).stdout == b"one\n", "the output does not arrive")
+    # a claim shows the worker at once, its own entry follows
+    await_that(lambda: mam("workers", "--json").json[0]["worker"] is not None, "the worker has no entry")
     (live,) = mam("workers", "--json").json
     _ok(mam("workers", "drain", live["worker"]))
     gate.open()
